@@ -85,12 +85,14 @@ class Obstacle(Value, kw_only=True):
     """Why a node may not go on now: the rule's name, a short subject that may be the same for several nodes, and the
     whole sentence.
 
-    `barred` has the keys of pods that can never be evicted, if these alone forbid the drain."""
+    `barred` has the keys of pods that can never be evicted, if these alone forbid the drain. `remedy` is what a person
+    can do, with NODE for the node's name; empty if the rule does not say."""
 
     rule: str
     subject: str
     sentence: str
     barred: tuple[str, ...] = ()
+    remedy: str = ""
 
 
 class Hindrance(Value, kw_only=True):

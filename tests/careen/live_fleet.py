@@ -88,7 +88,8 @@ def roll_out(number: int, now: datetime, *, blocked: int = 0) -> list[dict[str, 
                 label = "required"
         objects.append(a_node(name, zone, annotations, label))
     claims = tuple(
-        Entry(node=f"node-{place:04}", id=f"c{place}", created=rfc3339(now)) for place in range(done, done + at_work)
+        Entry(node=f"node-{place:04}", id=f"c{place}", created=rfc3339(now - timedelta(seconds=72)))
+        for place in range(done, done + at_work)
     )
     return [*objects, a_daemonset(LockContent(entries=claims, max_owners=at_work))]
 

@@ -13,6 +13,7 @@ import pytest
 
 from drydock.server.testing import RunningServer, server_in_thread
 from tests import patience
+from tests.architecture.source_tree import ROOT
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")]
 
@@ -235,3 +236,17 @@ def test_kubectl_delete_waits_for_the_kubelet(tmp_path: Path) -> None:
         }
         done = patience.run(["kubectl", "delete", "pod", "web-a"], env=environment)
         assert (done.returncode, server.get("pods", "web-a")) == (0, None)
+
+
+def test_the_last_command_of_an_uninstallation_succeeds_although_the_daemon_set_is_gone(
+    server: RunningServer, kubectl: Kubectl
+) -> None:
+    """docs/uninstall.md deletes the DaemonSet first, so `kubectl delete -k` finds less than the manifests have."""
+    page = (ROOT / "docs" / "uninstall.md").read_text()
+    commands = [line.partition("#")[0].split() for line in page.split("```")[1].splitlines()[1:]]
+    program, *words = commands[-1]
+    assert program == "kubectl"
+    kubectl("create", "namespace", "careen")
+    said = kubectl(*(str(ROOT / word) if word == "manifests" else word for word in words))
+    assert 'namespace "careen" deleted' in said
+    assert server.get("namespaces", "careen") is None

@@ -46,7 +46,9 @@ from careen.plan.simulated_agent import unforeseen
 from careen.plan.unblocking import ChangeKind, PlanChange, changed, lengthened
 from careen.plan.window_groups import WindowGroups
 from careen.report.page.plan_page import plan_html
-from careen.report.plan_report import Plan, is_clean, plan_json, plan_text
+from careen.report.plan.as_json import plan_json
+from careen.report.plan.text import plan_text
+from careen.report.plan.values import Plan, is_clean
 from careen.report.tables import listed
 from careen.rollout.openings import shut_at
 from careen.settings.kinds import duration

@@ -126,13 +126,16 @@ async def simulated(connection: Connection) -> Planned:
         "--lock-annotation": connection.annotation,
     }
     words = [word for name, value in options.items() if value for word in (name, value)]
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "careen", "plan", "--waiting", "--seeds", "1", "-o", "json", *words),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=environment.of_children(),
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "careen", "plan", "--waiting", "--seeds", "1", "-o", "json", *words),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=environment.of_children(),
+        )
+    except OSError as error:
+        return _failed(why(error))
     try:
         output, errors = await process.communicate()
     finally:
@@ -145,6 +148,9 @@ async def simulated(connection: Connection) -> Planned:
     except ValueError:
         found = None
     if found is None:
-        last = (errors.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        return Planned(note=f"There is no plan to compare with, because the simulation failed: {last}")
+        return _failed((errors.decode(errors="replace").strip().splitlines() or ["no message"])[-1])
     return found
+
+
+def _failed(because: str) -> Planned:
+    return Planned(note=f"There is no plan to compare with, because the simulation failed: {because}", is_failed=True)

@@ -12,12 +12,13 @@ from careen.cli.support.options import cluster_command, output_option, show
 from careen.cluster.nodes import read_node
 from careen.cluster.pods import list_pods_on
 from careen.cluster.wire.errors import ClusterError
-from careen.core.decision import stored_refusals
 from careen.core.facts.observation import NodeView, PodView, Unknown
 from careen.core.facts.policy import Policy
 from careen.core.lock.content import LockContent
+from careen.report.gate_answers import NodeStory
 from careen.report.lock_report import LockState
-from careen.report.why_report import NodeStory, why_json, why_text
+from careen.report.why_report import why_json, why_text
+from careen.rollout.older_records import refusals_of
 from careen.rollout.refusals import named_in
 
 _MOST_NAMED = 5  # requests
@@ -41,7 +42,7 @@ async def story_of(cluster: Cluster, node: NodeView, lock: SeenLock, policy: Pol
     """The facts about the node, with the holders, the nodes that its refusals name, and its agent's pods, read now.
     Raises `ClusterError`."""
     holding = _others_holding(lock.state, node.name)
-    named = [each for each in named_in(stored_refusals(node)) if each not in (*holding, node.name)][:_MOST_NAMED]
+    named = [each for each in named_in(refusals_of(node)) if each not in (*holding, node.name)][:_MOST_NAMED]
     holders, others = await _nodes(cluster, holding), await _nodes(cluster, named)
     return NodeStory(
         node=node,

@@ -65,6 +65,9 @@ class Refusal(Value, kw_only=True):
 
     `about`: the things that a person can change, such as `budget shop/web`, `node n3`, `alert DiskFull`. Empty if the
     code says it all, or if an earlier release wrote the refusal.
+
+    `down`: the nodes that are down; the gate refuses until `lacks` of them are in service again. In a refusal of the
+    forecast, `lacks` is the number of pods without room. `ends`: when it ends by itself, if its gate knows that.
     """
 
     gate: str
@@ -75,12 +78,17 @@ class Refusal(Value, kw_only=True):
     is_of_cluster: bool = False
     longest_seconds: float = 0.0
     about: tuple[str, ...] = ()
+    down: tuple[str, ...] = ()
+    lacks: int = 0
+    ends: datetime | None = None
 
     def __post_init__(self) -> None:
         for name in ("gate", "sentence", "remedy"):
             force_setattr(self, name, one_line(getattr(self, name)))
         force_setattr(self, "is_of_cluster", self.is_of_cluster or self.code in _OF_CLUSTER)
-        force_setattr(self, "about", tuple(one_line(each, _LONGEST_ABOUT) for each in self.about[:_MOST_ABOUT]))
+        for name in ("about", "down"):
+            shown = tuple(one_line(each, _LONGEST_ABOUT) for each in getattr(self, name)[:_MOST_ABOUT])
+            force_setattr(self, name, shown)
 
 
 class Decision(Value, kw_only=True):
@@ -102,6 +110,7 @@ _LONGEST_SECONDS = 10.0**10  # three hundred years
 _MOST_REFUSALS = 50  # more than there are gates
 _LONGEST_CODE = 40
 _MOST_CODES = 8
+_MOST_LACKS = 10**6
 _MOST_SECONDS = 10**9
 
 
@@ -153,6 +162,9 @@ def refusals_json(refusals: tuple[Refusal, ...]) -> str | None:
             **({"longest": each.longest_seconds} if each.longest_seconds else {}),
             **({"ofCluster": True} if each.is_of_cluster else {}),
             **({"about": list(each.about)} if each.about else {}),
+            **({"down": list(each.down)} if each.down else {}),
+            **({"lacks": each.lacks} if each.lacks else {}),
+            **({"ends": rfc3339(each.ends)} if each.ends else {}),
         }
         for each in refusals
     ]
@@ -164,8 +176,6 @@ def _refusal(row: object) -> Refusal | None:
         case {"gate": str(gate), "code": str(code), "sentence": str(sentence), **more} if code in _CODES:
             since, remedy = from_rfc3339(more.get("since")), short(str(more.get("remedy") or ""))
             longest = number(more.get("longest"), _LONGEST_SECONDS) or 0.0
-            names = more.get("about")
-            about = names[:_MOST_ABOUT] if isinstance(names, list) else []
             return Refusal(
                 gate=gate,
                 code=Code(code),
@@ -173,8 +183,16 @@ def _refusal(row: object) -> Refusal | None:
                 since=since,
                 remedy=remedy,
                 is_of_cluster=more.get("ofCluster") is True,
-                about=tuple(short(each, _LONGEST_ABOUT) for each in about if isinstance(each, str)),
+                about=_names(more.get("about")),
+                down=_names(more.get("down")),
+                lacks=whole(more.get("lacks"), _MOST_LACKS) or 0,
+                ends=from_rfc3339(more.get("ends")),
                 longest_seconds=longest,
             )
         case _:
             return None
+
+
+def _names(value: object) -> tuple[str, ...]:
+    rows = value[:_MOST_ABOUT] if isinstance(value, list) else []
+    return tuple(short(each, _LONGEST_ABOUT) for each in rows if isinstance(each, str))

@@ -29,6 +29,7 @@ from careen.core.steps.shared import late_gates
 from careen.plan.simulated_agent import SimulatedAgent, Stand, facts_at, facts_of, simulated, turns
 from careen.plan.waiters import Waiters
 from careen.plan.window_groups import WindowGroups
+from careen.rollout.remedies import general
 from scheduler_core.sentences import first_few
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from scheduler_core.simulation.timeline import Obstacle
@@ -230,6 +231,7 @@ def _obstacle(stand: Stand, forecast: Forecast | None) -> Obstacle:
         subject=_subject(refused, forecast),
         sentence=refused.sentence,
         barred=_barred(refused, forecast),
+        remedy=general(refused) if refused.code is Code.FORECAST_REFUSES else "",
     )
 
 

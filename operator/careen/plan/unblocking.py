@@ -69,13 +69,15 @@ class Bought(Value, kw_only=True):
 
 
 class Barrier(Value, kw_only=True):
-    """One cause for which nodes of a plan do not reboot, and the nodes that it holds. `changes` must all be made."""
+    """One cause for which nodes of a plan do not reboot, and the nodes that it holds. `changes` must all be made;
+    `remedy` is the rule's own."""
 
     rule: str
     subject: str
     sentence: str
     nodes: tuple[str, ...]
     changes: tuple[PlanChange, ...] = ()
+    remedy: str = ""
 
 
 def barriers(timeline: Timeline) -> tuple[Barrier, ...]:
@@ -90,6 +92,7 @@ def barriers(timeline: Timeline) -> tuple[Barrier, ...]:
             sentence=members[0][1].sentence,
             nodes=tuple(name for name, _ in members),
             changes=changes_for(members[0][1], members[0][0]),
+            remedy=members[0][1].remedy,
         )
         for (rule, subject), members in groups.items()
     ]

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from careen.core.decision import stored_refusals
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
@@ -15,13 +14,15 @@ from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.selectors import Selector
 from careen.core.facts.times import age, from_rfc3339
 from careen.core.facts.untrusted import object_of
+from careen.core.gates.halt import halt
 from careen.core.lock.content import LockContent
 from careen.core.node import cordons
 from careen.report.headline import progress_sentence
 from careen.report.history_report import expected_json, expected_text
 from careen.report.lock_report import LockState, lock_json, lock_sentence, stray_claims, stray_json
-from careen.report.tables import listed, paragraph, table
+from careen.report.tables import height_of, listed, paragraph, table
 from careen.rollout.model import Cause, NodeState, RolloutView, State
+from careen.rollout.older_records import refusals_of
 from careen.rollout.reading import rollout
 from careen.rollout.refusals import Surroundings, disproof
 from scheduler_core.sentences import count_of
@@ -64,8 +65,10 @@ def fleet_text(
     model = model or rollout(nodes, lock, now)
     chosen = _chosen(nodes, selector)
     shown = [node for node in in_order(chosen, lock) if not only_busy or node.shown_phase != Phase.IDLE]
-    before = [paragraph(f"Roll-out: {told}.", width=width)] if (told := progress_sentence(model)) else []
-    before.append(paragraph(f"Lock: {lock_sentence(lock, now)}.", width=width))
+    far = progress_sentence(model)
+    before = [paragraph(f"Roll-out: {far}.", width=width)] if far else []
+    told = model.obstacles[0].code if model.obstacles else ""
+    before.append(paragraph(f"Lock: {lock_sentence(lock, now, told=told)}.", width=width))
     strays = stray_claims(lock, nodes)
     before += [paragraph(f"Stray claim: {each.sentence}", width=width) for each in strays]
     before += [paragraph(each, width=width) for each in _warnings(nodes)]
@@ -77,9 +80,9 @@ def fleet_text(
     counted = ", ".join(f"{counts[name]} {name}" for name in dict.fromkeys([*_ORDER, *sorted(counts)]) if counts[name])
     total = count_of(len(nodes), "node") if selector is None else f"{len(chosen)} of {count_of(len(nodes), 'node')}"
     after += ["", paragraph(f"{total}{f': {counted}' if counted else ''}.", width=width)]
-    if lines is not None and len(shown) > lines - _height([*before, *after]) - 2:
+    if lines is not None and len(shown) > lines - height_of([*before, *after]) - 2:
         before += _causes_text(model, width)
-    room = None if lines is None else max(1, lines - _height([*before, *after]) - 2)
+    room = None if lines is None else max(1, lines - height_of([*before, *after]) - 2)
     return "\n".join([*before, *_table(shown, nodes, lock, model, is_wide=is_wide, width=width, room=room), *after])
 
 
@@ -141,10 +144,12 @@ def _table(
 
 
 def _told(node: NodeView, state: NodeState | None, present: Surroundings) -> str:
-    """The reason; of a holder without progress first what is wrong with it, and of a node whose refusals are all
-    disproved first what disproves them."""
+    """The reason; of a holder without progress first what is wrong with it, of a node whose refusals are all disproved
+    first what disproves them, and of one that only the halt holds no more than that: the report begins with it."""
+    if state is not None and state.causes and all(key.startswith(f"{halt.name}/") for key in state.causes):
+        return "the roll-out halts"
     if state is not None and state.state is State.QUEUED:
-        overs = [disproof(each, node, present) for each in stored_refusals(node)]
+        overs = [disproof(each, node, present) for each in refusals_of(node)]
         if overs and all(overs):
             return f"{overs[0]}, so this is over: {reason_of(node)}"
     if state is not None and state.state is State.STUCK:
@@ -180,10 +185,6 @@ def cause_line(each: Cause, what: str, now: datetime) -> str:
     since = f", for {age(each.since, now)}" if each.since is not None else ""
     seen = f" (as an agent saw it {age(each.seen, now)} ago)" if each.seen is not None else ""
     return f"{count_of(len(each.nodes), 'node')}: {what}{since}{seen}: {listed(each.nodes, most=3)}. {each.remedy}"
-
-
-def _height(texts: Sequence[str]) -> int:
-    return sum(text.count("\n") + 1 for text in texts)
 
 
 _WIDE = ["READY", "ZONE", "LABEL", "MOVES", "LAST REBOOT", "HOLD"]
@@ -251,7 +252,7 @@ def node_json(node: NodeView, lock: LockState) -> dict[str, Any]:
                 "since": each.since,
                 "remedy": each.remedy or None,
             }
-            for each in stored_refusals(node)
+            for each in refusals_of(node)
         ],
         "hold": node.annotations.get(keys.HOLD),
         "warning": node.annotations.get(keys.WARNING),

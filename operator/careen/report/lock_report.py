@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from careen.core.facts.observation import NodeView, Unknown
+from careen.core.facts.reasons import Code
 from careen.core.facts.times import age, from_rfc3339
-from careen.core.gates.halt import halted_because
+from careen.core.gates.halt import halted, halted_because
 from careen.core.lock import overdue
 from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.report.tables import listed, paragraph, table
@@ -21,8 +22,9 @@ LockState = LockContent | Garbage | Unknown
 """Garbage if it cannot be parsed, Unknown if it was not read."""
 
 
-def lock_sentence(state: LockState, now: datetime) -> str:
-    """`1 of 2 claims held by n3 (4m12s); next: n4, n5, chosen from 7 waiting nodes`."""
+def lock_sentence(state: LockState, now: datetime, *, told: str = "") -> str:
+    """`1 of 2 claims held by n3 (4m12s); next: n4, n5, chosen from 7 waiting nodes`. `told`: the code of the obstacle
+    that the report names before; a halt is then one word."""
     if isinstance(state, Unknown):
         return f"the lock could not be read: {state.why}"
     if isinstance(state, Garbage):
@@ -36,7 +38,7 @@ def lock_sentence(state: LockState, now: datetime) -> str:
     if late := overdue.sentences(overdue.holders_overdue(state)):
         parts.insert(0, f"OVERDUE: {late}")
     if halted := halted_because(state):
-        parts.insert(0, f"HALTED: {halted}")
+        parts.insert(0, "HALTED" if told == Code.HALTED else f"HALTED: {halted}")
     waiting = count_of(state.line.waiting, "waiting node") if state.line.waiting else ""
     if state.line.names:
         parts.append(f"next: {listed(state.line.names)}{f', chosen from {waiting}' if waiting else ''}")
@@ -100,6 +102,8 @@ def lock_text(
 ) -> str:
     """For a terminal. `nodes` are the holders' Nodes that exist; `where` is the object with the lock's annotation."""
     lines = [paragraph(f"Lock on {where}: {lock_sentence(state, now)}")]
+    if isinstance(state, LockContent) and (no := halted(state)):
+        lines.append(paragraph(f"What you can do: {no.remedy}.", width=width))
     if isinstance(state, LockContent) and state.entries:
         rows = [_row(entry, nodes.get(entry.node), now) for entry in state.entries]
         lines += ["", table(["HOLDER", "SINCE", "PHASE", "CLAIM", "GROUPS"], rows, width=width)]

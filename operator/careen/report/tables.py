@@ -33,6 +33,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | 
     return "\n".join(lines)
 
 
+def height_of(texts: Sequence[str]) -> int:
+    """The number of lines."""
+    return sum(text.count("\n") + 1 for text in texts)
+
+
 def paragraph(text: str, *, indent: str = "", width: int | None = None) -> str:
     """Folded to `width`, every line indented. Line breaks in the text become spaces."""
     text = one_line(text, _LONGEST_PARAGRAPH)

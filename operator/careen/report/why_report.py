@@ -1,218 +1,38 @@
-"""Why a node does not reboot: every gate's answer, since when, and the remedy.
-
-The Node has the answers of the last turn. The agent sees a later hold or pause only in the next turn, so this report
-reads both itself.
-"""
+"""Why a node does not reboot: every gate's answer, since when, and the remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
-from careen.core.decision import Refusal, stored_refusals
 from careen.core.facts import keys
-from careen.core.facts.observation import NodeView, PodView, Unknown
+from careen.core.facts.observation import Unknown
 from careen.core.facts.phases import UNDER_CLAIM, Phase
-from careen.core.facts.policy import Policy
 from careen.core.facts.progress import Progress, UnreadableProgress
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import age, from_rfc3339, span
-from careen.core.gates import GATES
-from careen.core.gates.gate_annotations import annotated, gate_annotations, gates_among
-from careen.core.gates.halt import halt, halted_because
-from careen.core.gates.hold import closed, held_because, hold
-from careen.core.gates.question import Cost, Gate, No, When
+from careen.core.facts.times import age, from_rfc3339
 from careen.core.lock.content import LockContent
 from careen.core.node.autoscalers import left_alone
 from careen.core.node.cordons import foreign_author, is_cordon_proven
 from careen.core.people.requests import not_understood
 from careen.plan.next_turn import NextTurn, next_turn
 from careen.report.fleet_report import node_json
-from careen.report.lock_report import LockState, StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
+from careen.report.gate_answers import Answer, GateAnswer, NodeStory, gate_answers
+from careen.report.lock_report import StrayClaim, lock_json, lock_sentence, stray_claims, stray_json
 from careen.report.tables import paragraph, table
 from careen.rollout.durations import is_for_maintenance
 from careen.rollout.model import told_phase
-from careen.rollout.openings import next_opening, opening_clause
+from careen.rollout.older_records import refusals_of
+from careen.rollout.openings import next_opening
 from careen.rollout.reading import last_look
-from careen.rollout.refusals import Surroundings, disproof, with_authors
-from careen.rollout.remedies import for_holders, general
+from careen.rollout.remedies import for_holders
 from careen.rollout.troubles import not_ready, unready
 from scheduler_core.sentences import count_of
-from scheduler_core.values import Value
 
 
-class Answer(StrEnum):
-    """A gate's answer, as far as the Node shows it."""
-
-    YES = "yes"
-    REFUSES = "refuses"
-    WILL_REFUSE = "will refuse"  # a person's hold or pause that the agent has not seen yet
-    IS_OVER = "is over"  # lock and Nodes disprove a refusal, and the agent has not looked since
-    NOT_ASKED = "not asked"
-
-
-class GateAnswer(Value, kw_only=True):
-    """A gate and its answer. A refusal also has a code, a start and a remedy."""
-
-    gate: str
-    answer: Answer
-    sentence: str = ""
-    code: Code | None = None
-    since: datetime | None = None
-    remedy: str = ""
-    longest_seconds: float = 0.0
-
-
-class NodeStory(Value, kw_only=True):
-    """The facts about one node.
-
-    `agents`: the careen pods on the node. `holders`: None if they were not read. `named`: other nodes that its refusals
-    name. `policy` and `fleet_size` (the number of agents): None if unknown.
-    """
-
-    node: NodeView
-    lock: LockState
-    agents: Sequence[PodView] | Unknown
-    now: datetime
-    holders: Sequence[NodeView] | None = None
-    named: Sequence[NodeView] = ()
-    policy: Policy | None = None
-    fleet_size: int | None = None
-
-    @property
-    def phase(self) -> str:
-        """The phase that the Node shows."""
-        return self.node.shown_phase
-
-    @property
-    def is_holder(self) -> bool:
-        """By the lock."""
-        return isinstance(self.lock, LockContent) and self.node.name in self.lock.holders
-
-    @property
-    def progress(self) -> Progress | UnreadableProgress:
-        """The record, or why it is unreadable."""
-        return self.node.record
-
-    def disproof(self, refusal: Refusal) -> str:
-        """Why a stored refusal no longer holds; "" if nothing speaks against it."""
-        if self.phase != Phase.WAITING:
-            return ""
-        views = {node.name: node for node in (*(self.holders or ()), *self.named, self.node)}
-        return disproof(refusal, self.node, Surroundings(views=views, lock=self.lock, now=self.now, policy=self.policy))
-
-
-def gate_answers(story: NodeStory) -> tuple[GateAnswer, ...]:
-    """In the order in which the agent asks. A gate that refuses for two reasons has two answers."""
-    stored = stored_refusals(story.node)
-    known = {gate.name for gate in GATES}
-    answers: list[GateAnswer] = []
-    for gate in GATES:
-        refused = [each for each in stored if each.gate == gate.name]
-        refused += [
-            each
-            for each in _said_since(story)
-            if each.gate == gate.name and each.code not in {known_one.code for known_one in refused}
-        ]
-        answers += [_answer(each, story) for each in refused] or [
-            _without_refusal(story, gate, {each.gate for each in stored})
-        ]
-    # Written by another release, whose gates have other names.
-    return (*answers, *(_refusal(each, story) for each in stored if each.gate not in known))
-
-
-def _answer(refusal: Refusal, story: NodeStory) -> GateAnswer:
-    if over := story.disproof(refusal):
-        return GateAnswer(
-            gate=refusal.gate,
-            answer=Answer.IS_OVER,
-            sentence=f"{over}; its agent has not looked again since it found: {refusal.sentence}",
-            since=refusal.since,
-        )
-    views = {node.name: node for node in (*story.named, story.node)}
-    known = replace(refusal, sentence=with_authors(refusal.sentence, views, story.now))
-    return _refusal(_with_opening(known, story), story)
-
-
-def _said_since(story: NodeStory) -> list[Refusal]:
-    """Refusals that the last turn may not have seen: holds, pauses, an unreadable lock, failures of other nodes, and
-    annotations that forbid the reboot."""
-    found = []
-    lock, node = story.lock, story.node
-    if not isinstance(lock, Unknown) and (no := closed(lock)):
-        found.append(hold.refusal(no))
-    if isinstance(lock, LockContent) and (sentence := halted_because(lock, besides=node.name)):
-        found.append(halt.refusal(No(Code.HALTED, sentence)))
-    if no := annotated(node, {}):
-        found.append(gate_annotations.refusal(no))
-    if held := held_because(node, story.now):
-        found.append(hold.refusal(No(Code.HELD, held)))
-    return found
-
-
-def _with_opening(refusal: Refusal, story: NodeStory) -> Refusal:
-    """Adds the next opening to `Code.OUTSIDE_WINDOW`. The agent does not write it on the Node, because the annotation
-    would change in each turn."""
-    if refusal.code is not Code.OUTSIDE_WINDOW or story.policy is None:
-        return refusal
-    opening = opening_clause(story.policy, [story.node], story.now)
-    return replace(refusal, sentence=f"{refusal.sentence.rstrip('.')}, {opening}")
-
-
-def _refusal(refusal: Refusal, story: NodeStory) -> GateAnswer:
-    usual = remedy_for(refusal.code, story.node.name, refusal.sentence)
-    if refusal.code is Code.GATE_ANNOTATION and (found := sorted(gates_among(story.node.annotations))):
-        usual = usual.replace(f"{keys.GATE_PREFIX}NAME-", " ".join(f"{key}-" for key in found))
-    return GateAnswer(
-        gate=refusal.gate,
-        answer=Answer.REFUSES if refusal.since else Answer.WILL_REFUSE,
-        sentence=f"{refusal.sentence}{_too_long(refusal, story.now)}",
-        code=refusal.code,
-        since=refusal.since,
-        remedy=f"{refusal.remedy}. {usual}" if refusal.remedy else usual,
-        longest_seconds=refusal.longest_seconds,
-    )
-
-
-def _too_long(refusal: Refusal, now: datetime) -> str:
-    """A clause if the refusal has lasted longer than the limit in --blocking-pods, otherwise ""."""
-    if not refusal.longest_seconds or refusal.since is None:
-        return ""
-    if (now - refusal.since).total_seconds() <= refusal.longest_seconds:
-        return ""
-    return f"; the refusal has lasted longer than the limit of {span(refusal.longest_seconds)} in --blocking-pods"
-
-
-def _without_refusal(story: NodeStory, gate: Gate, refusing: Collection[str]) -> GateAnswer:
-    """Yes, or not asked: the agent asks costly gates one after another, and only if no cheap gate refuses."""
-    if isinstance(story.progress, UnreadableProgress):
-        return _not_asked(gate, "the agent asks no gate while it cannot read the record")
-    if story.phase == Phase.IDLE:
-        return _not_asked(gate, "the agent of an idle node asks no gate")
-    if story.phase == Phase.FAILED:
-        return _not_asked(gate, "the agent asks no gate before the node's failure is resolved")
-    if story.phase == Phase.WAITING and When.READY not in gate.when:
-        return _not_asked(gate, "only the agent of a node with a claim asks this gate")
-    if story.phase == Phase.WAITING and gate.cost is Cost.COSTLY:
-        before = [each.name for each in GATES[: GATES.index(gate)] if each.name in refusing]
-        after = [each.name for each in GATES[GATES.index(gate) :] if each.name in refusing]
-        if before:
-            return _not_asked(gate, f"the earlier gate `{before[0]}` refuses, so the agent does not ask this gate")
-        if not after:
-            return _not_asked(gate, "only the agent of the next node in line asks this gate")
-    return GateAnswer(gate=gate.name, answer=Answer.YES)
-
-
-def _not_asked(gate: Gate, sentence: str) -> GateAnswer:
-    return GateAnswer(gate=gate.name, answer=Answer.NOT_ASKED, sentence=sentence)
-
-
-def remedy_for(code: Code, node: str, sentence: str = "") -> str:
-    """With this node's name, and only what helps in this case."""
-    return general(code, sentence).replace("NODE", node) if sentence else code.remedy.replace("NODE", node)
+def remedy_for(code: Code, node: str) -> str:
+    """With this node's name."""
+    return code.remedy.replace("NODE", node)
 
 
 def summary(story: NodeStory) -> str:
@@ -227,7 +47,7 @@ def summary(story: NodeStory) -> str:
         return f"{name} has been in maintenance for {age(since, story.now)}: {reason}"
     if phase in {Phase.WAITING, *UNDER_CLAIM}:
         phase = told_phase(phase, is_for_maintenance=is_for_maintenance(story.node, story.now))
-    stored = stored_refusals(story.node)
+    stored = refusals_of(story.node)
     if stored and all(overs := [story.disproof(each) for each in stored]):
         reason = f"{overs[0]}, so this is over: {reason}"
     stands = f"is {phase}" if since is None else f"has been {phase} for {age(since, story.now)}"
@@ -241,6 +61,8 @@ def remedies(story: NodeStory) -> list[str]:
     if isinstance(progress, UnreadableProgress):
         found.append(f"record: {progress.why}. {remedy_for(Code.PROGRESS_UNREADABLE, story.node.name)}")
     elif story.phase == Phase.FAILED and progress.failed in set(Code):
+        # A failure is often the consequence of another holder's: its pods are missing elsewhere.
+        found += for_holders([each for each in story.holders or () if not_ready(each, story.now)])
         found.append(f"{progress.failed}: {remedy_for(Code(progress.failed), story.node.name)}")
     if not_ready(story.node, story.now) and story.is_holder:
         found += for_holders([story.node])
@@ -353,10 +175,11 @@ def why_text(story: NodeStory, *, width: int | None = None, is_whole: bool = Fal
     refuses = any(each.answer in (Answer.REFUSES, Answer.WILL_REFUSE) for each in answers)
     if not (is_whole or refuses or found or unready_sentence(story)):
         return "\n".join(_calm(story, width))
+    told = next((each.code for each in answers if each.code is Code.HALTED), "")
     lines = [
         *([paragraph(f"{dead}.", width=width)] if (dead := unready_sentence(story)) else []),
         paragraph(f"{summary(story).rstrip('.')}.", width=width),
-        paragraph(f"Lock: {lock_sentence(story.lock, story.now)}.", width=width),
+        paragraph(f"Lock: {lock_sentence(story.lock, story.now, told=told)}.", width=width),
     ]
     if place := line_sentence(story):
         lines.append(paragraph(f"Line: {place}."))

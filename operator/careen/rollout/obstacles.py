@@ -14,15 +14,17 @@ from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
 from careen.core.gates import COSTLY
-from careen.core.gates.halt import halted_because
+from careen.core.gates.halt import halt_remedy, halted_because
 from careen.core.lock.content import Garbage, LockContent
 from careen.rollout.model import NodeState, Standstill, State
 from careen.rollout.openings import opening_clause
 from careen.rollout.refusals import PASSING, Surroundings
-from careen.rollout.remedies import for_holders, general
+from careen.rollout.remedies import as_sentence, for_holders, general
+from careen.rollout.troubles import not_ready
 from scheduler_core.sentences import count_of
 from scheduler_core.sentences import first_few as listed
 
+_SHOWN_HOLDERS = 3
 _SHOWN_CODES = 3  # the rest is in the table, and in `careen why`
 SOON = timedelta(minutes=2)
 """What ends within this time by itself is no obstacle; and a node that nothing refuses may take as long to begin."""
@@ -43,11 +45,12 @@ def obstacle(
     waiting = [node for node in nodes if node.shown_phase == Phase.WAITING]
     if not waiting or any(each.state is State.WORKING for each in statuses):
         return None
+    is_begun = any(each.state is State.DONE for each in statuses)
     is_free = not (isinstance(lock, LockContent) and lock.entries)
-    return _by_the_lock(waiting, nodes, statuses, lock) or (
+    return _by_the_lock(waiting, nodes, statuses, lock, now) or (
         None
         if any(end is not None and end - now <= SOON for end in ends.values())
-        else _by_their_refusals(waiting, refusals, now, present.policy, is_free=is_free)
+        else _by_their_refusals(waiting, refusals, present, is_free=is_free, is_begun=is_begun)
     )
 
 
@@ -59,8 +62,11 @@ def _by_the_lock(
     nodes: Sequence[NodeView],
     statuses: Sequence[NodeState],
     lock: LockContent | Garbage | Unknown,
+    now: datetime,
 ) -> Standstill | None:
-    waiters = f"{len(waiting)} nodes" if len(waiting) > 1 else waiting[0].name
+    holding = lock.holders if isinstance(lock, LockContent) else ()
+    names = [node.name for node in waiting if node.name not in holding] or [node.name for node in waiting]
+    waiters = f"{len(names)} nodes" if len(names) > 1 else names[0]
     if isinstance(lock, Garbage):
         return Standstill(
             why=f"No reboot will start: the lock cannot be understood ({lock.why})",
@@ -69,24 +75,27 @@ def _by_the_lock(
         )
     if not isinstance(lock, LockContent):
         return None
+    # A pause ends, and a failure is often the consequence of another holder's: its pods are missing elsewhere.
+    dead = {each.name: each.trouble for each in statuses if each.state is State.STUCK}
+    dead |= {node.name: told for node in nodes if node.name in holding and (told := not_ready(node, now))}
+    besides = f"; besides, {listed(list(dead.values()), separator='; ')}" if dead else ""
+    for_dead = for_holders([node for node in nodes if node.name in dead])
     if lock.is_paused:
         reason = f" ({lock.pause_reason})" if lock.pause_reason else ""
         return Standstill(
-            why=f"No reboot will start: a person paused the lock{reason}, so {waiters} must wait until the pause ends",
+            why=f"No reboot will start: a person paused the lock{reason}, so {waiters} must wait until the pause ends"
+            f"{besides}",
             code=Code.PAUSED.value,
-            ways_out=(Code.PAUSED.remedy,),
+            ways_out=(Code.PAUSED.remedy, *for_dead),
         )
     if halted := halted_because(lock):
         failed = {entry.node for entry in lock.failed}
         since = _earliest(_phase_since(node) for node in nodes if node.name in failed)
-        # A failure is often the consequence of another holder's: its pods are missing elsewhere.
-        stuck = {each.name: each.trouble for each in statuses if each.state is State.STUCK}
-        besides = f"; besides, {listed(list(stuck.values()), separator='; ')}" if stuck else ""
         return Standstill(
             why=f"No reboot will start: {halted}{besides}",
             code=Code.HALTED.value,
             since=since,
-            ways_out=for_holders([node for node in nodes if node.name in stuck]),
+            ways_out=(*for_dead, as_sentence(halt_remedy(lock))),
         )
     return _waiting_for_holders(waiters, nodes, statuses, lock)
 
@@ -94,32 +103,41 @@ def _by_the_lock(
 def _waiting_for_holders(
     waiters: str, nodes: Sequence[NodeView], statuses: Sequence[NodeState], lock: LockContent
 ) -> Standstill | None:
-    """Only if all claims are taken. None if a claim's Node does not exist, because the report about the lock describes
-    that."""
-    holders = [node for node in nodes if node.name in lock.holders]
-    if not holders or len(lock.holders) < max(lock.max_owners, 1) or len(holders) < len(lock.holders):
+    """Only if all claims are taken."""
+    if not lock.holders or len(lock.holders) < max(lock.max_owners, 1):
         return None
-    first = holders[0].name
-    troubles = {each.name: each.trouble for each in statuses if each.trouble}
-    phases = "; ".join(
-        troubles.get(node.name) or f"{node.name} is {node.shown_phase}{_said(node)}" for node in holders[:3]
-    )
+    holders = [node for node in nodes if node.name in lock.holders]
+    of_node = {each.name: each for each in statuses if each.name in lock.holders}
+    gone = [name for name in lock.nodes if name not in of_node]
+    unread = ["the name of a holder cannot be read (`careen lock show`)"] if lock.nodes != lock.holders else []
+    troubles = {each.name: each.trouble for each in of_node.values() if each.state is State.STUCK}
+    phases = [troubles.get(node.name) or _at(node, of_node[node.name]) for node in holders]
     stuck = [node for node in holders if node.name in troubles]
+    kept = [name for name, each in of_node.items() if each.state is State.KEPT_DOWN]
     ways = (
-        f"`careen why {first}` shows the progress of {first}.",
-        *(for_holders(stuck) or (Code.LIMIT_REACHED.remedy,)),
+        *(f"`careen why {node.name}` shows the progress of {node.name}." for node in holders[:1]),
+        *for_holders(stuck),
+        *(f"Only if the host of {name} is down or idle: `careen lock release {name}`." for name in gone[:1]),
+        *(f"`careen maintenance {name} --end` ends the maintenance of {name}." for name in kept[:1]),
     )
+    if not (stuck or gone):
+        ways = (*ways, Code.LIMIT_REACHED.remedy)
+    what = "; ".join([*unread, *(f"there is no Node {name}" for name in gone), *phases][:_SHOWN_HOLDERS])
     return Standstill(
-        why=f"No further reboot will start: {waiters} must wait for a free claim; {_claims_of(holders)}: {phases}",
-        code=(Code.HOLDER_OVERDUE if stuck else Code.LIMIT_REACHED).value,
-        since=_earliest(_phase_since(node) for node in holders),
+        why=f"No further reboot will start: {waiters} must wait for a free claim; {_claims_of(lock.holders)}: {what}",
+        code=(Code.HOLDER_OVERDUE if stuck or gone else Code.LIMIT_REACHED).value,
+        since=_earliest(node.ready_since or _phase_since(node) for node in stuck or holders),
         ways_out=ways,
     )
 
 
-def _claims_of(holders: Sequence[NodeView]) -> str:
-    names = listed([node.name for node in holders])
-    return f"{names} holds the only claim" if len(holders) == 1 else f"{names} hold all claims"
+def _claims_of(holders: Sequence[str]) -> str:
+    return f"{listed(holders)} holds the only claim" if len(holders) == 1 else f"{listed(holders)} hold all claims"
+
+
+def _at(node: NodeView, state: NodeState) -> str:
+    stands = state.doing if state.state is State.KEPT_DOWN else node.shown_phase
+    return f"{node.name} is {stands}{_said(node)}"
 
 
 def _said(node: NodeView) -> str:
@@ -133,13 +151,14 @@ def _said(node: NodeView) -> str:
 def _by_their_refusals(
     waiting: Sequence[NodeView],
     known: Mapping[str, tuple[Refusal, ...]],
-    now: datetime,
-    policy: Policy | None,
+    present: Surroundings,
     *,
     is_free: bool,
+    is_begun: bool,
 ) -> Standstill | None:
     """If gates refuse all waiting nodes; or if there is no holder, a costly gate refuses a node, and the others have
     not begun for a while: only the agents of the first nodes in line ask costly gates, and all others wait for them."""
+    now, policy = present.now, present.policy
     refused = {node.name: known[node.name] for node in waiting if known.get(node.name)}
     left = sorted({node.name for node in waiting} - refused.keys())
     if not refused or _is_passing(refused.values()) or _is_new(refused.values(), now):
@@ -156,8 +175,9 @@ def _by_their_refusals(
     reasons = [_reason(code, by_code[code], waiting, now, policy) for code in list(by_code)[:_SHOWN_CODES]]
     left_out = len(by_code) - _SHOWN_CODES
     more = f"; and {count_of(left_out, 'more reason')}" if left_out > 0 else ""
-    ways = [way for code in list(by_code)[:_SHOWN_CODES] for way in _ways_out(code, by_code[code])]
-    verdict = "No reboot has started so far" if left else "No reboot will start"
+    ways = [way for code in list(by_code)[:_SHOWN_CODES] for way in _ways_out(by_code[code])]
+    more_of = " further" if is_begun else ""
+    verdict = f"No{more_of} reboot has started so far" if left else f"No{more_of} reboot will start"
     unchecked = f"; the gates have not checked {listed(left)} yet" if left else ""
     return Standstill(
         why=f"{verdict}: {'; '.join(reasons)}{more}{unchecked}",
@@ -227,12 +247,11 @@ def _opening(refused: Sequence[NodeView], now: datetime, policy: Policy | None) 
     return opening_clause(policy, refused, now)
 
 
-def _ways_out(code: Code, refusals: dict[str, Refusal]) -> list[str]:
+def _ways_out(refusals: dict[str, Refusal]) -> list[str]:
     """First a remedy that a simulation has proven for one of the nodes, then the general one."""
     name, example = _example(refusals)
     proven = [f"{name}: {example.remedy}."] if example.remedy else []
-    subject = example.about[0] if len(example.about) == 1 else ""
-    remedy = general(code, example.sentence, subject).replace("NODE", name if len(refusals) == 1 else "NODE")
+    remedy = general(example).replace("NODE", name if len(refusals) == 1 else "NODE")
     return [*proven, remedy]
 
 

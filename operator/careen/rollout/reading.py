@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from math import ceil
 
-from careen.core.decision import Refusal, stored_refusals
+from careen.core.decision import Refusal
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.phases import UNDER_CLAIM, Phase
@@ -23,6 +23,7 @@ from careen.core.steps.shared.history import reboots_of
 from careen.rollout.durations import expected_ends, is_for_maintenance, last_lengths, usual_seconds
 from careen.rollout.model import Cause, Counts, Expected, NodeState, RolloutView, State
 from careen.rollout.obstacles import obstacle
+from careen.rollout.older_records import refusals_of
 from careen.rollout.refusals import PASSING, Surroundings, disproof, ends_of, subjects_of, with_authors
 from careen.rollout.remedies import remedy_of
 from careen.rollout.troubles import trouble_of
@@ -70,7 +71,8 @@ def rollout(
     until = {name: _end(present.views[name], refusals, present) for name, refusals in held.items()}
     found = obstacle(statuses, held, until, present)
     most = max(lock.max_owners, 1) if isinstance(lock, LockContent) else 1
-    counts = _counts(statuses, now, most, usual_seconds(lengths), is_stopped=found is not None)
+    is_open = isinstance(lock, LockContent) and not lock.is_paused and not lock.failed
+    counts = _counts(statuses, now, most, usual_seconds(lengths), is_stopped=found is not None or not is_open)
     return RolloutView(
         at=now,
         nodes=statuses,
@@ -84,7 +86,7 @@ def rollout(
 def still_holding(node: NodeView, present: Surroundings) -> tuple[Refusal, ...]:
     """The refusals on the Node without those that lock and Nodes disprove, one for a hold that the agent has not seen
     yet, and one for a record that cannot be read: careen does nothing on such a node."""
-    stored = tuple(each for each in stored_refusals(node) if not disproof(each, node, present))
+    stored = tuple(each for each in refusals_of(node) if not disproof(each, node, present))
     record = node.record
     if isinstance(record, UnreadableProgress):
         stored = (*stored, Refusal(gate="record", code=Code.PROGRESS_UNREADABLE, sentence=record.why))
@@ -125,7 +127,7 @@ def _cause(key: str, rows: Sequence[tuple[str, Refusal, str]], load: Mapping[str
         code=refusal.code.value,
         gate=refusal.gate,
         subject=subject if subject != refusal.sentence.replace(name, "the node") else "",
-        sentence=with_authors(refusal.sentence, present.views, present.now),
+        sentence=with_authors(refusal, present.views, present.now),
         nodes=names,
         alone=tuple(each for each in names if load[each] == 1),
         since=min((row[1].since for row in rows if row[1].since is not None), default=None),

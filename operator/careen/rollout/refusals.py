@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
@@ -11,24 +10,19 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Unknown
 from careen.core.facts.policy import Policy
 from careen.core.facts.reasons import Code
-from careen.core.facts.times import age, from_rfc3339
+from careen.core.facts.times import age
 from careen.core.gates.budgets import works
+from careen.core.gates.gate_annotations import ON_THE_DAEMON_SET, gates_among
 from careen.core.gates.halt import halted_because
 from careen.core.gates.hold import held_because, until_of
 from careen.core.lock.content import Garbage, LockContent
 from careen.core.node.cordons import SOMEBODY, foreign_author
 from careen.core.windows import openings
+from scheduler_core.sentences import first_few
 from scheduler_core.values import Value
 
 _NODE = "node "
-_BUDGET = re.compile(r"disruption budget (?:of )?([a-z0-9.-]+/[a-z0-9.-]+)")
-_GROUP = re.compile(r"the budget (\S+) allows")
-_CLAUSE = re.compile(
-    r"(?:^|[;,:] | and )([a-z0-9][a-z0-9.-]*) (is not ready|is (?:still )?cordoned|was taken down|holds? a claim)"
-)
-_CORDONED = re.compile(rf"(\S+) is cordoned by {SOMEBODY}")
-_LIMIT = re.compile(r"the limit is (\d+)")
-_AGAIN = re.compile(r"its next reboot may begin at (\S+)")
+_DOWN = frozenset({Code.NODES_DOWN, Code.BUDGET_SPENT, Code.QUORUM})
 
 PASSING = frozenset(
     {
@@ -55,30 +49,22 @@ class Surroundings(Value, kw_only=True):
 def subjects_of(refusal: Refusal, node: str) -> tuple[str, ...]:
     """The things that a person can change, such as `budget shop/web`. A refusal about two budgets has two subjects;
     one about nothing in particular has one, empty or a sentence."""
-    sentence = refusal.sentence
     if refusal.about:
         return refusal.about
-    # Of an earlier release, or of a gate that quotes the API server.
-    if budgets := _BUDGET.findall(sentence):
-        return tuple(dict.fromkeys(f"budget {name.rstrip('.')}" for name in budgets))
-    if refusal.code is Code.ALERT:
-        names = sentence.partition(": ")[2].replace(" and ", ", ")
-        return tuple(f"alert {name}" for name in names.split(", ") if name)
-    if refusal.code is Code.BUDGET_SPENT and (group := _GROUP.search(sentence)):
-        return (f"budget {group[1]}",)
-    if refusal.code in {Code.NODES_DOWN, Code.QUORUM} and (down := _down_in(refusal)):
-        return tuple(f"{_NODE}{name}" for name in down)
+    if refusal.down and refusal.code in _DOWN:
+        return tuple(f"{_NODE}{name}" for name in refusal.down)
     if refusal.code in {Code.HELD, Code.CORDONED}:
-        return (f"node {node}",)
+        return (f"{_NODE}{node}",)
     if refusal.code in {Code.PAUSED, Code.HALTED, Code.NO_WINDOW, Code.LIMIT_REACHED}:
         return ("",)
-    return (sentence.replace(node, "the node"),)
+    return (refusal.sentence.replace(node, "the node"),)
 
 
-def with_authors(sentence: str, views: Mapping[str, NodeView], now: datetime) -> str:
+def with_authors(refusal: Refusal, views: Mapping[str, NodeView], now: datetime) -> str:
     """The sentence with the client that cordoned a node, and when, where the Node was read with that: agents list Nodes
     without it."""
-    for name in dict.fromkeys(_CORDONED.findall(sentence)):
+    sentence = refusal.sentence
+    for name in down_in(refusal):
         node = views.get(name)
         if node is not None and node.unschedulable and (author := foreign_author(node)) != SOMEBODY:
             since = f" {age(node.cordoned_at, now)} ago" if node.cordoned_at is not None else ""
@@ -88,36 +74,43 @@ def with_authors(sentence: str, views: Mapping[str, NodeView], now: datetime) ->
 
 def named_in(refusals: Iterable[Refusal]) -> tuple[str, ...]:
     """The nodes that these refusals say are down."""
-    about = (each for each in refusals if each.code in {Code.NODES_DOWN, Code.BUDGET_SPENT, Code.QUORUM})
-    return tuple(dict.fromkeys(name for each in about for name in _down_in(each)))
+    return tuple(dict.fromkeys(name for each in refusals for name in down_in(each)))
 
 
 def disproof(refusal: Refusal, node: NodeView, present: Surroundings) -> str:
     """Why the refusal no longer holds, by lock and Nodes as they are now; "" if nothing speaks against it."""
     lock, now, policy = present.lock, present.now, present.policy
+    if isinstance(lock, LockContent) and (told := _by_the_lock(refusal, node.name, lock)):
+        return told
     match refusal.code:
-        case Code.PAUSED if isinstance(lock, LockContent) and not lock.is_paused:
-            return "the lock is not paused"
         case Code.HELD if not held_because(node, now):
             return "the node has no hold"
-        case Code.HALTED if isinstance(lock, LockContent) and not halted_because(lock, besides=node.name):
-            return "no failed node holds a claim"
-        case Code.LOCK_GARBAGE | Code.LOCK_UNKNOWN if isinstance(lock, LockContent):
-            return "the lock can be read"
         case Code.CORDONED if not node.unschedulable:
             return "the node is not cordoned"
-        case Code.LIMIT_REACHED | Code.ZONE_AT_WORK if isinstance(lock, LockContent) and not (
-            set(lock.holders) - {node.name}
-        ):
-            return "no other node holds a claim"
+        case Code.GATE_ANNOTATION if refusal.about and not _gates_left(refusal, node):
+            return "the gate annotations are gone"
         case Code.OUTSIDE_WINDOW if policy is not None and openings.is_open(
             openings.windows_of(policy, node.labels), now
         ):
             return "a window has opened"
-        case Code.MINIMUM_INTERVAL if (at := _instant(_AGAIN, refusal.sentence)) is not None and at <= now:
-            return "the interval is over"
-        case Code.NODES_DOWN | Code.BUDGET_SPENT:
+        case Code.NODES_DOWN | Code.BUDGET_SPENT | Code.QUORUM:
             return _nobody_down(refusal, present.views, lock)
+        case _ if refusal.ends is not None and refusal.ends <= now:
+            return "the time that it names is over"
+        case _:
+            return ""
+
+
+def _by_the_lock(refusal: Refusal, node: str, lock: LockContent) -> str:
+    match refusal.code:
+        case Code.PAUSED if not lock.is_paused:
+            return "the lock is not paused"
+        case Code.HALTED if not halted_because(lock, besides=node):
+            return "no failed node holds a claim"
+        case Code.LOCK_GARBAGE | Code.LOCK_UNKNOWN:
+            return "the lock can be read"
+        case Code.LIMIT_REACHED | Code.ZONE_AT_WORK if not set(lock.holders) - {node}:
+            return "no other node holds a claim"
         case _:
             return ""
 
@@ -130,34 +123,32 @@ def ends_of(refusal: Refusal, node: NodeView, present: Surroundings) -> datetime
             return until_of(node.annotations.get(keys.HOLD, ""))
         case Code.OUTSIDE_WINDOW if policy is not None:
             return openings.change_after(openings.windows_of(policy, node.labels), now)
-        case Code.MINIMUM_INTERVAL:
-            return _instant(_AGAIN, refusal.sentence)
         case _:
-            return None
+            return refusal.ends
 
 
 def _nobody_down(refusal: Refusal, nodes: Mapping[str, NodeView], lock: LockContent | Garbage | Unknown) -> str:
-    """The refusal names the nodes that are down. If one of them is in service again, and the limit now leaves room, the
-    refusal is over."""
-    down = _down_in(refusal)
+    """The refusal names nodes that are down. It is over if as many as it lacks are in service again; an earlier release
+    did not say how many, so then all must be."""
+    down = down_in(refusal)
     if not down or not isinstance(lock, LockContent):
         return ""
     back = [name for name in down if _is_in_service(nodes.get(name), name, lock)]
-    most, still = _LIMIT.search(refusal.sentence), len(down) - len(back)
-    has_room = still < int(most[1]) if most and " more" not in refusal.sentence else still == 0
-    return f"{' and '.join(back)} {'is' if len(back) == 1 else 'are'} in service" if back and has_room else ""
+    if len(back) < (refusal.lacks or len(down)):
+        return ""
+    return f"{first_few(back)} {'is' if len(back) == 1 else 'are'} in service"
 
 
-def _down_in(refusal: Refusal) -> tuple[str, ...]:
-    """The nodes that the refusal says are down, each once: by its data, otherwise by its sentence."""
-    told = tuple(each.removeprefix(_NODE) for each in refusal.about if each.startswith(_NODE))
-    return told or tuple(dict.fromkeys(name for name, _ in _CLAUSE.findall(refusal.sentence)))
+def down_in(refusal: Refusal) -> tuple[str, ...]:
+    """The nodes that the refusal says are down. An earlier release has them in `about`."""
+    return refusal.down or tuple(each.removeprefix(_NODE) for each in refusal.about if each.startswith(_NODE))
+
+
+def _gates_left(refusal: Refusal, node: NodeView) -> bool:
+    """Those on the DaemonSet are not known here."""
+    on_node = {f"annotation {key}" for key in gates_among(node.annotations)}
+    return any(each in on_node or each.endswith(ON_THE_DAEMON_SET) for each in refusal.about)
 
 
 def _is_in_service(node: NodeView | None, name: str, lock: LockContent) -> bool:
     return node is not None and node.ready and not node.unschedulable and not works(node) and name not in lock.holders
-
-
-def _instant(pattern: re.Pattern[str], sentence: str) -> datetime | None:
-    found = pattern.search(sentence)
-    return from_rfc3339(found[1].rstrip(".")) if found else None

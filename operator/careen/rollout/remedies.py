@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from careen.core.decision import Refusal
@@ -11,41 +10,48 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.progress import UnreadableProgress
 from careen.core.facts.reasons import Code
+from careen.core.gates.gate_annotations import ON_THE_DAEMON_SET
 from scheduler_core.sentences import first_few
 
-_SAYS_REMEDY = "run `careen retry "  # the sentence says more than the code: it names the node
-_ANNOTATION = "annotation "
-_NEVER = "can never be evicted"
-_PENDING = re.compile(r"(\d+) of \d+ pods would not find room")
+_ANNOTATION, _BUDGET = "annotation ", "budget "
 
 
 def remedy_of(refusal: Refusal, subject: str, node: str) -> str:
     """First what a simulation has proven for the node, then the general remedy of the code. `node` is the refused
     node, or NODE if the cause holds several."""
     if refusal.remedy:
-        return f"{refusal.remedy.rstrip('.')}."
-    return general(refusal.code, refusal.sentence, subject).replace("NODE", node)
+        return as_sentence(refusal.remedy)
+    return general(refusal, subject).replace("NODE", node)
 
 
-def general(code: Code, sentence: str, subject: str = "") -> str:
-    """The remedy of the code. That of a forecast depends on what the forecast found: room for pods does not help a pod
-    that can never be evicted, and permitting pending pods does not either."""
-    if code is Code.HALTED and _SAYS_REMEDY in sentence:
+def as_sentence(remedy: str) -> str:
+    """With a capital letter and a period."""
+    return f"{remedy[:1].upper()}{remedy[1:].rstrip('.')}."
+
+
+def general(refusal: Refusal, subject: str = "") -> str:
+    """The remedy of the code for one of the refusal's subjects, or for all of them. That of a forecast depends on what
+    the forecast found: room for pods does not help a pod that can never be evicted, and permitting pending pods does
+    not either."""
+    code = refusal.code
+    if code is Code.HALTED and refusal.remedy:  # it names the failed node
         return ""
-    if code is Code.GATE_ANNOTATION and subject.startswith(_ANNOTATION):
-        return code.remedy.replace(f"{keys.GATE_PREFIX}NAME-", f"{subject.removeprefix(_ANNOTATION)}-")
+    about = (subject,) if subject else refusal.about
+    if code is Code.GATE_ANNOTATION:
+        found = [each.removeprefix(_ANNOTATION) for each in about if each.startswith(_ANNOTATION)]
+        named = " ".join(f"{each.removesuffix(ON_THE_DAEMON_SET)}-" for each in found)
+        return code.remedy.replace(f"{keys.GATE_PREFIX}NAME-", named) if named else code.remedy
     if code is not Code.FORECAST_REFUSES:
         return code.remedy
     parts = []
-    if subject.startswith("budget ") or (_NEVER in sentence and subject != ROOM):
-        name = subject.removeprefix("budget ")
-        which = f"the disruption budget {name}" if name and name != subject else "the named budget"
-        parts.append(f"Raise maxUnavailable or lower minAvailable of {which}, or add a replica.")
-    if pending := _PENDING.search(sentence):
-        parts.append(
-            f"Add capacity (`careen forecast NODE --with-nodes NODE=1` says how much helps), or accept the pending "
-            f"pods with --forecast-pending-allowed={pending[1]}."
+    if budgets := [each.removeprefix(_BUDGET) for each in about if each.startswith(_BUDGET)]:
+        what = "the disruption budget" if len(budgets) == 1 else "the disruption budgets"
+        parts.append(f"Raise maxUnavailable or lower minAvailable of {what} {first_few(budgets)}, or add a replica.")
+    if ROOM in about:
+        accept = (
+            f", or accept the pending pods with --forecast-pending-allowed={refusal.lacks}" if refusal.lacks else ""
         )
+        parts.append(f"Add capacity (`careen forecast NODE --with-nodes NODE=1` says how much helps){accept}.")
     return " ".join(parts) or "`careen forecast NODE` shows the pods and what would help."
 
 

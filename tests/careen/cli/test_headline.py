@@ -12,6 +12,7 @@ import pytest
 from careen.core.decision import stored_refusals
 from careen.core.facts.times import rfc3339
 from careen.core.gates.drain_forecast import drain_forecast
+from careen.core.gates.halt import halted_because
 from careen.core.gates.question import When
 from careen.core.lock.content import Entry, LockContent
 from scheduler_core.simulation.drain import simulate_drain
@@ -124,10 +125,24 @@ def test_status_shows_the_failed_node_that_halts_the_roll_out(desk: Desk) -> Non
     )
     said = headline(desk)
     assert said.startswith(
-        "No reboot will start: n5 failed (never-ready) and keeps its claim, so the roll-out halts: repair the node and "
-        "run `careen retry n5`"
+        "No reboot will start: n5 failed (never-ready) and keeps its claim, so the roll-out halts. The cause has "
+        "lasted for 2h. What you can do: Repair n5 and run `careen retry n5`, or run `careen lock release n5`."
     )
-    assert said.endswith("The cause has lasted for 2h.")
+
+
+def test_status_tells_a_halt_and_its_remedy_once(desk: Desk) -> None:
+    content = LockContent(
+        entries=(Entry(node="n5", id="c1", created=ago(hours=3), failed="never-ready"),), max_owners=2
+    )
+    desk.node("n5", "Failed", reason="not Ready in time", label="failed", since=ago(hours=2))
+    sentence = halted_because(content)
+    for name in ("n1", "n2"):
+        waits(desk, name, refusal("halt", "halted", sentence))
+    desk.lock(content)
+    said = " ".join(desk.ok("status").split())
+    assert (said.count(sentence), said.count("careen retry n5")) == (1, 1)
+    assert "Lock: HALTED; 1 of 2 claims held by n5" in said
+    assert said.count("the roll-out halts") == 3  # the sentence, and the two nodes that it holds
 
 
 def test_status_shows_a_hold_that_the_agent_has_not_read_yet(desk: Desk) -> None:
@@ -291,7 +306,9 @@ def test_status_raises_no_alarm_if_a_costly_gate_has_refused_for_a_moment(
 def test_status_reports_the_claim_of_a_missing_node_as_a_stray_claim(desk: Desk) -> None:
     waits(desk, "n1")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", created=ago(hours=1)),), max_owners=1))
-    assert headline(desk) == ""
+    assert headline(desk).startswith(
+        "No further reboot will start: n1 must wait for a free claim; n9 holds the only claim: there is no Node n9."
+    )
     assert "Stray claim: a claim is held by n9" in desk.ok("status")
 
 

@@ -148,11 +148,9 @@ def test_status_shows_the_hold_of_an_idle_node(desk: Desk) -> None:
 def test_status_reports_a_claim_of_a_missing_node_with_the_remedy(desk: Desk) -> None:
     desk.node("n2", "Waiting", reason="it waits in line", label="ready")
     desk.lock(LockContent(entries=(Entry(node="n9", id="c1", uid="u", created="2026-03-04T12:00:00Z"),), max_owners=1))
-    lines = desk.ok("status").splitlines()
-    assert lines[2].startswith(
-        "Stray claim: a claim is held by n9, but there is no Node n9. careen frees the claim when"
-    )
-    assert "`careen lock release n9`" in lines[2]
+    (stray,) = (line for line in desk.ok("status").splitlines() if line.startswith("Stray claim: "))
+    assert stray.startswith("Stray claim: a claim is held by n9, but there is no Node n9. careen frees the claim when")
+    assert "`careen lock release n9`" in stray
     assert [(each["node"], each["why"]) for each in desk.json("status")["strayClaims"]] == [("n9", "no-such-node")]
 
 

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from careen.core.facts.policy import Order
-from careen.report.plan_report import Plan
+from careen.plan.ranges import Ranges
+from careen.report.plan.values import Plan
 from scheduler_core.simulation.timeline import (
     Closing,
     Hindrance,
@@ -103,3 +104,15 @@ def a_bad_plan() -> Plan:
         left=(Left(node="n3", obstacle=held), Left(node="n4", obstacle=held)),
         others={Order.OLDEST: replace(a_plan().timeline)},
     )
+
+
+def some_ranges(**changes: Any) -> Ranges:
+    given: dict[str, Any] = {
+        "seeds": 5,
+        "moves": (38, 44),
+        "double_moves": (2, 2),
+        "ends": (at(545), at(965)),
+        "pending_seconds": (0.0, 0.0),
+        "not_clean": 0,
+    }
+    return Ranges(**{**given, **changes})

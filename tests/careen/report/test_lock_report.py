@@ -28,8 +28,8 @@ KUREDS = Entry(node="n9")
         (
             LockContent(entries=(replace(N3, failed="never-ready"),), max_owners=3),
             (
-                "HALTED: n3 failed (never-ready) and keeps its claim, so the roll-out halts: repair the node and "
-                "run `careen retry n3`, or run `careen lock release n3`; 1 of 3 claims held by n3 (4m12s)"
+                "HALTED: n3 failed (never-ready) and keeps its claim, so the roll-out halts; 1 of 3 claims held by n3 "
+                "(4m12s)"
             ),
         ),
         (

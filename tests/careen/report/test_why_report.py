@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from careen.core.drain.forecast_objection import ROOM
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView, Taint, Unknown
 from careen.core.facts.phases import Phase
@@ -14,12 +15,10 @@ from careen.core.facts.reasons import Code
 from careen.core.gates import GATES
 from careen.core.gates.question import When
 from careen.core.lock.content import Entry, Garbage, LockContent
+from careen.report.gate_answers import Answer, NodeStory, gate_answers
 from careen.report.why_report import (
-    Answer,
-    NodeStory,
     agent_remark,
     cordon_sentence,
-    gate_answers,
     remedy_for,
     why_json,
     why_text,
@@ -65,7 +64,7 @@ def test_careen_why_shows_another_nodes_failure_before_the_agent_reports_it() ->
         return [
             each.answer
             for each in gate_answers(story(Phase.WAITING, lock))
-            if each.gate == "halt" and "lock release n2" in each.sentence
+            if each.gate == "halt" and "lock release n2" in each.remedy
         ]
 
     assert (halted_by("n2"), halted_by("n1")) == ([Answer.WILL_REFUSE], [])
@@ -237,11 +236,19 @@ def test_careen_why_says_what_to_do_about_a_dead_holder_and_no_remedy_twice() ->
 
 
 def test_careen_why_proposes_no_pending_pods_for_a_pod_that_can_never_be_evicted() -> None:
-    sentence = "1 of 2 pods can never be evicted: shop/a (disruption budget shop/a wants 1 healthy of 1 pods)"
-    assert "--forecast-pending-allowed" not in remedy_for(Code.FORECAST_REFUSES, "n1", sentence)
-    assert "--forecast-pending-allowed=2" in remedy_for(
-        Code.FORECAST_REFUSES, "n1", "2 of 2 pods would not find room: shop/a (no node fits)"
-    )
+    never = {
+        "gate": "forecast",
+        "code": "forecast-refuses",
+        "about": ["budget shop/a"],
+        "since": "2026-03-04T11:00:00Z",
+    }
+    text = why_text(a_waiting_story({**never, "sentence": "1 of 2 pods can never be evicted: shop/a"}))
+    assert "maxUnavailable or lower minAvailable of the disruption budget shop/a" in text
+    assert "--forecast-pending-allowed" not in text
+    room = {**never, "about": [ROOM], "lacks": 2, "sentence": "2 of 2 pods would not find room: shop/a"}
+    text = why_text(a_waiting_story(room))
+    assert "--forecast-pending-allowed=2" in text
+    assert "maxUnavailable" not in text
 
 
 def a_waiting_story(*rows: dict[str, object], **more: object) -> NodeStory:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from careen.core.drain.forecast_objection import ROOM
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import Mark, Progress, to_annotation
-from careen.core.lock.content import Entry, LockContent
+from careen.core.lock.content import Entry, Garbage, LockContent
 from careen.rollout.as_json import rollout_json
 from careen.rollout.model import State
 from careen.rollout.reading import rollout
+from scheduler_core.values import replace_value as replace
 from tests.careen.core.builders import a_node
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -106,6 +109,32 @@ def test_a_refusal_that_the_present_nodes_disprove_holds_nothing() -> None:
     assert (back.causes, back.nodes[0].state) == ((), State.QUEUED)
     still = rollout([waiting("n1", down), a_node("n2", unschedulable=True)], LockContent(), NOW)
     assert [each.subject for each in still.causes] == ["node n2"]
+
+
+def refused(name: str, row: dict[str, object]) -> NodeView:
+    return a_node(name, annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])})
+
+
+@pytest.mark.parametrize(("lacks", "is_over"), [(1, True), (2, False)])
+def test_a_refusal_is_over_when_as_many_nodes_as_it_lacks_are_in_service_again(lacks: int, is_over: bool) -> None:
+    for code in ("nodes-down", "budget-spent", "quorum"):
+        row = {"gate": "budgets", "code": code, "sentence": "told otherwise", "down": ["n2", "n3"], "lacks": lacks}
+        nodes = [refused("n1", row), a_node("n2"), a_node("n3", ready=False)]
+        assert (rollout(nodes, LockContent(), NOW).causes == ()) is is_over, code
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"), [("cluster-interval", "cluster-interval"), ("undone-drains", "undone-drains")]
+)
+def test_a_refusal_whose_time_is_over_holds_nothing_and_one_that_ends_soon_is_no_obstacle(gate: str, code: str) -> None:
+    for at, causes, obstacles in (
+        ("2026-03-04T11:59:00Z", 0, 0),
+        ("2026-03-04T12:01:00Z", 1, 0),
+        ("2026-03-04T13:00:00Z", 1, 1),
+    ):
+        row = {"gate": gate, "code": code, "sentence": "too early", "since": "2026-03-04T11:00:00Z", "ends": at}
+        found = rollout([refused("n1", row)], LockContent(), NOW)
+        assert (len(found.causes), len(found.obstacles)) == (causes, obstacles if code != "cluster-interval" else 0), at
 
 
 def test_a_pause_that_is_over_holds_nothing() -> None:
@@ -224,14 +253,100 @@ def test_a_halted_roll_out_names_the_dead_holder_too_because_the_failure_may_be_
     (obstacle,) = found.obstacles
     assert "n1 failed (settle-timeout)" in obstacle.why
     assert "n3 has been NotReady for 1m47s, outside its reboot" in obstacle.why
-    assert obstacle.ways_out == ("Look at the host of n3. Only if it is down for good: `careen lock release n3`.",)
+    assert obstacle.ways_out == (
+        "Look at the host of n3. Only if it is down for good: `careen lock release n3`.",
+        "Repair n1 and run `careen retry n1`, or run `careen lock release n1`.",
+    )
 
 
-def test_the_remedy_of_a_halt_is_told_once() -> None:
-    sentence = "n1 failed (settle-timeout) and keeps its claim, so the roll-out halts: run `careen retry n1`"
+@pytest.mark.parametrize("before", ["", ": run `careen retry n1`"], ids=["this release", "an earlier release"])
+def test_the_remedy_of_a_halt_names_the_failed_node(before: str) -> None:
+    sentence = "n1 failed (settle-timeout) and keeps its claim, so the roll-out halts"
+    row = {"gate": "halt", "code": "halted", "sentence": f"{sentence}{before}"}
+    row |= {} if before else {"remedy": "run `careen retry n1`", "about": ["failed node n1"]}
     halted = LockContent(entries=(Entry(node="n1", id="c", created="", failed="settle-timeout"),))
-    found = rollout([waiting("n2", ("halt", "halted", sentence))], halted, NOW)
-    assert [(each.code, each.remedy) for each in found.causes] == [("halted", "")]
+    node = a_node("n2", annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])})
+    (cause,) = rollout([node], halted, NOW).causes
+    assert (cause.sentence, cause.remedy) == (sentence, "Run `careen retry n1`.")
+
+
+def dead_holder(phase: Phase) -> NodeView:
+    return holder("n3", phase, ready=False, ready_since=NOW - timedelta(seconds=200))
+
+
+@pytest.mark.parametrize("phase", [Phase.CLAIMING, Phase.DRAINING, Phase.SETTLING, Phase.WAITING, Phase.IDLE])
+def test_a_dead_holder_looks_dead_in_every_phase_outside_its_reboot(phase: Phase) -> None:
+    given = dead_holder(phase)
+    if phase in {Phase.WAITING, Phase.IDLE}:  # a claim without a record
+        given = a_node("n3", annotations={keys.PHASE: phase.value}, ready=False, ready_since=given.ready_since)
+    found = rollout([given, waiting("n4")], lock("n3"), NOW)
+    assert found.nodes[0].state is State.STUCK
+    (obstacle,) = found.obstacles
+    assert "n4 must wait for a free claim; n3 holds the only claim: n3 has been NotReady for 3m20s" in obstacle.why
+    assert "Look at the host of n3. Only if it is down for good: `careen lock release n3`." in obstacle.ways_out
+
+
+@pytest.mark.parametrize("phase", [Phase.REBOOTING, Phase.VERIFYING])
+def test_a_host_that_boots_is_no_dead_holder(phase: Phase) -> None:
+    found = rollout([dead_holder(phase), waiting("n4")], lock("n3"), NOW)
+    assert (found.nodes[0].state, found.obstacles) == (State.WORKING, ())
+
+
+def test_a_pause_hides_no_dead_holder() -> None:
+    found = rollout([dead_holder(Phase.DRAINING), waiting("n4")], replace(lock("n3"), is_paused=True), NOW)
+    (obstacle,) = found.obstacles
+    assert "paused the lock, so n4 must wait until the pause ends; besides, n3 has been NotReady" in obstacle.why
+    assert [way for way in obstacle.ways_out if "lock resume" in way or "host of n3" in way] == list(obstacle.ways_out)
+
+
+def test_a_failed_holder_whose_host_is_dead_is_both() -> None:
+    failed = LockContent(entries=(Entry(node="n3", id="c", created="", failed="never-ready"),))
+    found = rollout([dead_holder(Phase.FAILED), waiting("n4")], failed, NOW)
+    (obstacle,) = found.obstacles
+    assert "n3 failed (never-ready) and keeps its claim" in obstacle.why
+    assert "besides, n3 has been NotReady for 3m20s" in obstacle.why
+
+
+def test_a_claim_whose_node_is_gone_is_an_obstacle_if_no_other_is_free() -> None:
+    (obstacle,) = rollout([waiting("n4")], lock("gone"), NOW).obstacles
+    assert "n4 must wait for a free claim; gone holds the only claim: there is no Node gone" in obstacle.why
+    assert obstacle.ways_out == ("Only if the host of gone is down or idle: `careen lock release gone`.",)
+    assert rollout([waiting("n4")], replace(lock("gone"), max_owners=2), NOW).obstacles == ()
+
+
+def test_who_waits_for_a_maintenance_is_told_how_to_end_it() -> None:
+    asked = {keys.REQUEST: '{"want":"maintenance","reason":"disk swap"}', keys.REASON: "disk swap"}
+    (obstacle,) = rollout(
+        [holder("n3", Phase.MAINTENANCE, annotations=asked), waiting("n4")], lock("n3"), NOW
+    ).obstacles
+    assert "n3 is down for maintenance (disk swap)" in obstacle.why
+    assert "`careen maintenance n3 --end` ends the maintenance of n3." in obstacle.ways_out
+
+
+@pytest.mark.parametrize("stop", ["paused", "halted", "garbage"])
+def test_no_finish_is_promised_to_nodes_that_cannot_begin(stop: str) -> None:
+    nodes = [last_reboot("n1", "2026-03-04T11:00:00Z"), holder("n3", Phase.DRAINING), waiting("n4")]
+    failed = Entry(node="n2", id="c", created="", failed="never-ready")
+    content = {
+        "paused": replace(lock("n3"), is_paused=True),
+        "halted": replace(lock("n3"), entries=(*lock("n3").entries, failed), max_owners=2),
+        "garbage": Garbage("not JSON"),
+    }[stop]
+    assert rollout(nodes, lock("n3"), NOW).counts.finish is not None
+    assert rollout(nodes, content, NOW).counts.finish is None
+
+
+def test_a_roll_out_that_has_begun_is_not_said_to_have_started_nothing() -> None:
+    down = ("budgets", "nodes-down", "n2 is not ready; with this node 2 nodes would be down; the limit is 1")
+    refused, others = waiting("n1", down, label="ready"), [a_node("n2", ready=False), waiting("n5")]
+    (obstacle,) = rollout([refused, *others], LockContent(), NOW).obstacles
+    assert obstacle.why.startswith("No reboot has started so far: ")
+    done = last_reboot("n9", "2026-03-04T11:00:00Z")
+    needing = waiting(
+        "n6", **{keys.PROGRESS: to_annotation(Progress(phase="Waiting", need_since="2026-03-04T10:00:00Z"))}
+    )
+    (obstacle,) = rollout([refused, *others, needing, done], LockContent(), NOW).obstacles
+    assert obstacle.why.startswith("No further reboot has started so far: ")
 
 
 def test_an_agent_has_seen_a_cause_when_it_wrote_it_at_the_latest() -> None:
@@ -268,7 +383,11 @@ def test_the_remedy_for_a_gate_annotation_names_the_annotation() -> None:
         "about": ["annotation careen.dev/gate.backup"],
     }
     node = a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])})
-    found = rollout([node], LockContent(), NOW)
+    still = replace(node, annotations={**node.annotations, "careen.dev/gate.backup": "dump"})
+    assert rollout([node], LockContent(), NOW).causes == ()  # the annotation is gone
+    on_daemon_set = {**row, "about": ["annotation careen.dev/gate.backup on the DaemonSet"]}
+    assert len(rollout([refused("n1", on_daemon_set)], LockContent(), NOW).causes) == 1
+    found = rollout([still], LockContent(), NOW)
     told = "`kubectl annotate node n1 careen.dev/gate.backup-`"
     assert told in found.causes[0].remedy
     assert told in found.obstacles[0].ways_out[0]

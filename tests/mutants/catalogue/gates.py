@@ -256,9 +256,9 @@ MUTANTS = (
     ),
     Mutant(
         "The failure of another node stops no node",
-        _GATES + "halt.py:halt",
-        "if sentence else None",
-        "if False else None",
+        _GATES + "halt.py:halted",
+        "if not sentence:",
+        "if True:",
     ),
     Mutant(
         "The gate `hold` permits the reboot when the lock cannot be read",

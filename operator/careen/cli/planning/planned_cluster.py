@@ -23,7 +23,7 @@ from careen.core.gates.budgets import works
 from careen.core.lock.content import LockContent
 from careen.core.node.autoscalers import removed_by
 from careen.core.people.requests import request_of
-from careen.report.plan_report import Origin
+from careen.report.plan.values import Origin
 from careen.report.tables import listed
 from scheduler_core.model.node import Node
 from scheduler_core.sentences import first_few

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol, Self
 
-from careen.core.decision import stored_refusals
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.policy import Order
@@ -20,6 +19,7 @@ from careen.plan.unblocking import (
     merged,
     next_changes,
 )
+from careen.rollout.older_records import refusals_of
 from careen.rollout.refusals import subjects_of
 from scheduler_core.sentences import count_of
 from scheduler_core.simulation.timeline import Timeline
@@ -65,7 +65,7 @@ def _alerts(views: Iterable[NodeView]) -> list[str]:
         subject.removeprefix("alert ")
         for view in views
         if view.shown_phase == Phase.WAITING
-        for refusal in stored_refusals(view)
+        for refusal in refusals_of(view)
         if refusal.code is Code.ALERT
         for subject in subjects_of(refusal, view.name)
     }

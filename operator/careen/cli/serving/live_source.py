@@ -7,6 +7,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from math import inf
 
 from careen.cli.serving.looks import Looks
 from careen.cli.serving.web_server import Document, Failure
@@ -26,6 +27,7 @@ _WATCHED_SECONDS = 60.0  # a hidden page asks every 15 s
 _NODE_SECONDS = 5.0
 _MOST_NODES_KEPT = 64
 _ANSWER_SECONDS = 30.0
+_PLAN_AGAIN_SECONDS = 120.0  # a simulation of 5,000 nodes takes as long
 
 Planner = Callable[[Seen], Awaitable[Planned]]
 
@@ -43,6 +45,7 @@ class LiveSource:
         self._looked = threading.Event()
         self._seen: Seen | None = None
         self._planned = Planned()
+        self._plan_from = 0.0  # by the monotonic clock
         self._rollout: Document | Failure = Failure(503, "careen has not read the cluster yet")
         self._nodes: dict[str, tuple[float, Document | Failure]] = {}
 
@@ -86,7 +89,7 @@ class LiveSource:
         try:
             while True:
                 await self._refresh()
-                if planning is None and self._seen is not None and self._is_plan_wanted(self._seen):
+                if (planning is None or planning.done()) and self._seen is not None and self._lacks_plan(self._seen):
                     planning = asyncio.create_task(self._plan(self._seen))
                 await asyncio.sleep(self._seen.refresh_seconds if self._seen else 2.0)
                 self._asked.clear()
@@ -111,14 +114,17 @@ class LiveSource:
         assert self._seen is not None, "drawn only after a look"
         self._rollout = Document.json(rollout_document(self._seen, self._planned))
 
-    @staticmethod
-    def _is_plan_wanted(seen: Seen) -> bool:
+    def _lacks_plan(self, seen: Seen) -> bool:
+        """A failed simulation is repeated after a while: the API server may not have answered it."""
+        if seen.trouble or self._cluster.clock.monotonic() < self._plan_from:
+            return False
         return any(node.shown_phase not in (Phase.IDLE, Phase.MAINTENANCE) for node in seen.nodes)
 
     async def _plan(self, seen: Seen) -> None:
         self._planned = Planned(note="The plan is being simulated.")
         self._draw()
         self._planned = await self._planner(seen)
+        self._plan_from = inf if not self._planned.is_failed else self._cluster.clock.monotonic() + _PLAN_AGAIN_SECONDS
         self._draw()
 
     async def _node(self, name: str) -> Document | Failure:

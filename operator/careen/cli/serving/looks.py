@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from datetime import UTC
 
 from careen.cli.serving.last_writes import with_last_writes
 from careen.cli.support.agents_settings import Agents, agents_of
@@ -20,15 +21,16 @@ _NODES_PER_SECOND = 250  # 5,000 nodes every 20 s: about 1.5 MB/s from the API s
 _LONGEST_SECONDS = 60.0
 _PROCESSOR_SHARE = 0.05
 _SETTINGS_SECONDS = 300.0
+_RETRY_SECONDS = 30.0
 
 
 class Looks:
-    """Looks one after another. A failed one keeps what the last one saw, and says so."""
+    """Looks one after another. A failed one keeps what the last one saw, and says since when that is old."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._last: Seen | None = None
-        self._agents: tuple[float, Agents] | None = None
+        self._agents: tuple[float, Agents] | None = None  # and when to read them again
 
     async def look(self) -> Seen:
         """What the cluster shows now. Raises `ClusterError` if it has never answered."""
@@ -41,7 +43,8 @@ class Looks:
         except ClusterError as error:
             if self._last is None:
                 raise
-            return replace(self._last, trouble=f"The cluster could not be read: {error}.")
+            since = f"{self._last.at.astimezone(UTC):%H:%M:%S} UTC"
+            return replace(self._last, trouble=f"The cluster could not be read since {since}: {error}.")
         seconds = time.process_time() - began
         pause = seconds_between_looks(len(nodes), seconds)
         self._last = Seen(
@@ -58,8 +61,9 @@ class Looks:
     async def settings(self) -> Agents:
         """The agents' settings, read again every few minutes."""
         now = self._cluster.clock.monotonic()
-        if self._agents is None or now - self._agents[0] > _SETTINGS_SECONDS:
-            self._agents = (now, await agents_of(self._cluster))
+        if self._agents is None or now > self._agents[0]:
+            found = await agents_of(self._cluster)
+            self._agents = (now + (_SETTINGS_SECONDS if found.settings else _RETRY_SECONDS), found)
         return self._agents[1]
 
 

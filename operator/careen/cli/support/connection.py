@@ -221,9 +221,12 @@ class SeenLock(Value, kw_only=True):
 
 
 async def look_at_lock(cluster: Cluster) -> SeenLock:
-    """The lock for a report; unknown if it cannot be read."""
+    """The lock for a report; unknown if it cannot be read. Raises `NotSent`: no other request would arrive either, and
+    each is tried for seconds."""
     try:
         reading = await cluster.lock.read()
+    except NotSent:
+        raise
     except NotFound:
         return SeenLock(
             state=Unknown(

@@ -35,8 +35,13 @@ def causes_in(forecast: Forecast, policy: Policy) -> tuple[str, ...]:
     is_forced = policy.drain.force_reboot and policy.drain.force_past_budgets
     never = () if is_forced else forecast.never
     names = {f"{pod.budget.namespace}/{pod.budget.name}" for pod in never if pod.budget}
-    lacks = len(forecast.with_outcome(Outcome.PENDING)) > policy.forecast_pending_allowed
-    return (*(f"budget {name}" for name in sorted(names)), *((ROOM,) if lacks else ()))
+    return (*(f"budget {name}" for name in sorted(names)), *((ROOM,) if homeless(forecast, policy) else ()))
+
+
+def homeless(forecast: Forecast, policy: Policy) -> int:
+    """The number of pods without room, if the policy does not permit so many."""
+    pending = len(forecast.with_outcome(Outcome.PENDING))
+    return pending if pending > policy.forecast_pending_allowed else 0
 
 
 def bound_in(forecast: Forecast, policy: Policy) -> tuple[PodForecast, ...]:

@@ -62,15 +62,15 @@ def foreseen_in(forecast: Forecast) -> tuple[SlowPod, ...]:
     return tuple(foreseen(pod) for pod in forecast.slow)
 
 
-def objection(situation: Situation, pods: Iterable[SlowPod]) -> tuple[str, str]:
-    """Why no drain may begin yet, because earlier ones were undone for these slow pods, and the remedy; "" if one
-    may."""
+def objection(situation: Situation, pods: Iterable[SlowPod]) -> tuple[str, str, datetime | None]:
+    """Why no drain may begin yet, because earlier ones were undone for these slow pods, the remedy, and when the next
+    try is; "" if one may."""
     pods, memory = tuple(pods), drain_memory.of(situation.node)
     at = memory.next_try(pods, situation.server_now)
     if at is None:
-        return "", ""
+        return "", "", None
     undone = [pod for pod in pods if memory.of(pod).undone] or list(pods)
-    return _refusal(memory, undone, at), _remedy(situation, undone)
+    return _refusal(memory, undone, at), _remedy(situation, undone), at
 
 
 def _refusal(memory: DrainMemory, pods: list[SlowPod], at: datetime) -> str:

@@ -40,7 +40,8 @@ def budgets(situation: Situation) -> No | None:
         return No(
             Code.NODES_DOWN,
             f"{_list(down.values())}; with this node {len(down) + 1} nodes would be down; the limit is {most}",
-            about=tuple(f"node {name}" for name in down),
+            down=tuple(down),
+            lacks=len(down) + 1 - most,
         )
     return (
         _group_refusal(situation, content, fleet, down)
@@ -89,10 +90,10 @@ def _group_refusal(situation: Situation, content: LockContent, fleet: Fleet, dow
     for entry in content.entries:
         labelled.setdefault(entry.node, set()).update(entry.groups)
     for group, (most, allowed) in sorted(_limits(situation, fleet).items()):
-        members = [why for name, why in down.items() if group in labelled.get(name, ()) or name in nameless]
-        if len(members) + 1 > most:
-            sentence = f"{_list(members)}; the budget {group} allows {allowed}"
-            return No(Code.BUDGET_SPENT, sentence, about=(f"budget {group}",))
+        members = {name: why for name, why in down.items() if group in labelled.get(name, ()) or name in nameless}
+        if (lacks := len(members) + 1 - most) > 0:
+            sentence = f"{_list(members.values())}; the budget {group} allows {allowed}"
+            return No(Code.BUDGET_SPENT, sentence, about=(f"budget {group}",), down=tuple(members), lacks=lacks)
     return None
 
 
@@ -149,6 +150,8 @@ def _quorum_refusal(situation: Situation, content: LockContent, fleet: Fleet) ->
     return No(
         Code.QUORUM,
         f"without this node {len(up)} of {len(members)} control-plane nodes would be up; {needed} are needed",
+        down=tuple(sorted(members.keys() - {*up, situation.node.name})),
+        lacks=needed - len(up),
     )
 
 

@@ -39,7 +39,8 @@ def cluster_interval(situation: Situation, when: When) -> No | None:
     if again is None or situation.server_now >= again:
         return None
     return _no(
-        f"the last reboot in the cluster ended at {content.released_at}; the next reboot may begin at {rfc3339(again)}"
+        f"the last reboot in the cluster ended at {content.released_at}; the next reboot may begin at {rfc3339(again)}",
+        ends=again,
     )
 
 
@@ -60,5 +61,5 @@ def _before_us(situation: Situation, content: LockContent, when: When) -> str:
     return next((name for name in holders if name != own), "")
 
 
-def _no(sentence: str) -> No:
-    return No(Code.CLUSTER_INTERVAL, sentence, is_of_cluster=True)
+def _no(sentence: str, ends: datetime | None = None) -> No:
+    return No(Code.CLUSTER_INTERVAL, sentence, is_of_cluster=True, ends=ends)

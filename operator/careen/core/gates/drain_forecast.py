@@ -4,7 +4,7 @@ exists. With --forecast=warn the agent only writes the forecast on the Node."""
 from __future__ import annotations
 
 from careen.core.drain import slow_pods
-from careen.core.drain.forecast_objection import causes_in, objection_to
+from careen.core.drain.forecast_objection import causes_in, homeless, objection_to
 from careen.core.drain.forecast_ways_out import ways_out
 from careen.core.facts.observation import NotAsked, Unknown
 from careen.core.facts.phases import Evidence
@@ -28,8 +28,14 @@ def drain_forecast(situation: Situation) -> No | None:
         return No(Code.FORECAST_UNKNOWN, f"the forecast could not be made: {forecast.why}")
     objection = objection_to(forecast, policy)
     if objection:
-        return No(Code.FORECAST_REFUSES, objection, ways_out(forecast, policy), about=causes_in(forecast, policy))
+        return No(
+            Code.FORECAST_REFUSES,
+            objection,
+            ways_out(forecast, policy),
+            about=causes_in(forecast, policy),
+            lacks=homeless(forecast, policy),
+        )
     if policy.drain.force_reboot and policy.drain.force_past_budgets:
         return None
-    sentence, remedy = slow_pods.objection(situation, slow_pods.foreseen_in(forecast))
-    return No(Code.FORECAST_REFUSES, sentence, remedy) if sentence else None
+    sentence, remedy, ends = slow_pods.objection(situation, slow_pods.foreseen_in(forecast))
+    return No(Code.FORECAST_REFUSES, sentence, remedy, ends=ends) if sentence else None

@@ -43,12 +43,12 @@ def dry_run(situation: Situation) -> No | None:
     closed = [slow[pod.uid] for pod, _ in refused if pod.uid in slow]
     refused = [(pod, answer) for pod, answer in refused if pod.uid not in slow]
     if not refused:
-        sentence, remedy = slow_pods.objection(situation, closed)
-        return No(Code.EVICTION_REFUSED, sentence, remedy) if sentence else None
+        sentence, remedy, ends = slow_pods.objection(situation, closed)
+        return No(Code.EVICTION_REFUSED, sentence, remedy, ends=ends) if sentence else None
     told = [each for each in refused if each[1].answer is not Evictable.UNKNOWN]
     if not told:
         return No(Code.EVICTIONS_UNKNOWN, "these dry-run evictions could not be made: " + _list(refused))
-    return No(Code.EVICTION_REFUSED, "these dry-run evictions were refused: " + _list(told))
+    return No(Code.EVICTION_REFUSED, "these dry-run evictions were refused: " + _list(told), about=_about(told))
 
 
 def _refuses(answer: DryRunAnswer, policy: DrainPolicy) -> bool:
@@ -57,6 +57,12 @@ def _refuses(answer: DryRunAnswer, policy: DrainPolicy) -> bool:
     if not policy.force_reboot:
         return True
     return answer.answer is Evictable.BARRED or (answer.answer is Evictable.BUDGET and not policy.force_past_budgets)
+
+
+def _about(refused: list[tuple[PodView, DryRunAnswer]]) -> tuple[str, ...]:
+    """The budgets that refuse; () if not all could be read."""
+    closed = [answer.closed.budgets if answer.closed is not None else () for _, answer in refused]
+    return tuple(dict.fromkeys(f"budget {each.key}" for budgets in closed for each in budgets)) if all(closed) else ()
 
 
 def _list(refused: list[tuple[PodView, DryRunAnswer]]) -> str:

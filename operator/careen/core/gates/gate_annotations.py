@@ -19,6 +19,7 @@ from careen.core.situation import Situation
 
 _LONGEST_REASON = 100
 _MOST_REASONS = 6
+ON_THE_DAEMON_SET = " on the DaemonSet"
 
 
 @gate("gate-annotations", cost=Cost.CHEAP)
@@ -40,8 +41,11 @@ def annotated(node: NodeView, of_cluster: Mapping[str, str]) -> No | None:
     ]
     if further_gates := ", ".join(title for title, _ in gates[_MOST_REASONS:]):
         clauses.append(f"and {further_gates}")
-    found = {**gates_among(node.annotations), **of_cluster}
-    return No(Code.GATE_ANNOTATION, "; ".join(clauses), about=tuple(f"annotation {key}" for key in sorted(found)))
+    about = (
+        *(f"annotation {key}" for key in sorted(gates_among(node.annotations))),
+        *(f"annotation {key}{ON_THE_DAEMON_SET}" for key in sorted(of_cluster)),
+    )
+    return No(Code.GATE_ANNOTATION, "; ".join(clauses), about=about)
 
 
 def gates_among(annotations: Mapping[str, str]) -> dict[str, str]:

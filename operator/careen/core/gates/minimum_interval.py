@@ -29,6 +29,7 @@ def minimum_interval(situation: Situation) -> No | None:
     return No(
         Code.MINIMUM_INTERVAL,
         f"the last reboot of this node was at {rfc3339(last)}; its next reboot may begin at {rfc3339(again)}",
+        ends=again,
     )
 
 

@@ -47,6 +47,9 @@ class No(Value):
     is_of_cluster: bool = False
     longest_seconds: float = 0.0
     about: tuple[str, ...] = ()
+    down: tuple[str, ...] = ()
+    lacks: int = 0
+    ends: datetime | None = None
 
 
 _Question = Callable[[Situation], No | None] | Callable[[Situation, When], No | None]

@@ -36,4 +36,5 @@ def undone_drains(situation: Situation) -> No | None:
         f"{never}{drain_memory.MOST_UNDONE} drains were undone within a day{because}; the next try is at "
         f"{rfc3339(until)}",
         f"`careen retry {situation.node.name}` tries at once",
+        ends=until,
     )

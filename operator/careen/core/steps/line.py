@@ -168,11 +168,15 @@ def _claim(situation: Situation) -> Decision:
     situation.remember(reboot=None, claiming=taken)
     protected = autoscalers.protected(situation.node) if situation.policy.protect_from_autoscalers else {}
     unready_pods = baseline.said(baseline.taken(situation, ()))
+    permitting = {gate.name for gate in asked(When.READY, Cost.COSTLY)}
+    kept = tuple(each for each in stored_costly(situation.node) if each.gate not in permitting)  # asked under the claim
+    again = f"; before, `{kept[0].gate}` refused: {kept[0].sentence}" if kept else ""
     return move(
         situation,
         Status(
             Code.TAKING_CLAIM,
-            f"this node is next in line: its agent takes a claim and asks all gates again{unready_pods}",
+            f"this node is next in line: its agent takes a claim and asks all gates again{unready_pods}{again}",
+            refusals=kept,
         ),
         Transition(
             Phase.CLAIMING,

@@ -15,7 +15,7 @@ from careen.core.facts.progress import Progress
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339, rfc3339, span
 from careen.core.gates import loop_limit
-from careen.core.lock import changes, order
+from careen.core.lock import changes, order, overdue
 from careen.core.lock.content import LockContent
 from careen.core.node import own_taint
 from careen.core.node.restoring import NodeChange
@@ -49,7 +49,7 @@ def decide(situation: Situation) -> Decision:
             return failing.halted(
                 situation,
                 Code.SETTLE_TIMEOUT,
-                f"{ailing}, {span(round(waited))} after the node came back into service",
+                f"{ailing}, {span(round(waited))} after the node came back into service{_dead(situation)}",
                 progress=situation.progress,
             )
     if (left := situation.policy.lock_release_delay_seconds - waited) > 0:
@@ -61,6 +61,14 @@ def decide(situation: Situation) -> Decision:
     if (left := _unproven_seconds(situation)) > 0:
         return _settle_on(situation, _UNPROVEN_BOOT, look=min(left, baseline.SLOW_LOOK_SECONDS))
     return _release(situation)
+
+
+def _dead(situation: Situation) -> str:
+    """A clause about other holders whose hosts look dead: a workload may lack a pod that cannot end there."""
+    content = situation.content
+    late = overdue.holders_overdue(content, besides=situation.node.name) if content is not None else ()
+    dead = [each for each in late if each.overdue and each.overdue.phase in {"", overdue.NOT_READY}]
+    return f"; look there first: {overdue.sentences(dead)}" if dead else ""
 
 
 def _settle_on(situation: Situation, sentence: str, *, look: float) -> Decision:

@@ -12,11 +12,10 @@ from careen.core.facts.times import age, duration, from_rfc3339
 from careen.core.facts.untrusted import object_of
 from careen.core.plain_text import one_line
 from careen.core.steps.shared.history import reboots_of
+from careen.report.gate_answers import NodeStory, gate_answers
 from careen.report.lock_report import lock_sentence
 from careen.report.why_report import (
-    NodeStory,
     cordon_sentence,
-    gate_answers,
     line_sentence,
     next_sentence,
     remedies,

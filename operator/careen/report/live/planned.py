@@ -18,12 +18,13 @@ _MOST_UNBLOCKS = 5
 
 class Planned(Value, kw_only=True):
     """When each node should be done, how many pods its drain should move, and which changes would free more nodes.
-    `note` says why there is no plan."""
+    `note` says why there is no plan; `is_failed` if the next try may make one."""
 
     made_at: datetime | None = None
     ends: Mapping[str, datetime] = field(default_factory=dict)
     moves: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
+    is_failed: bool = False
     unblocks: tuple[str, ...] = ()  # what a few changes buy, each on top of those before it
 
     @property

@@ -41,7 +41,7 @@ def screen(scene: RolloutScene, *, width: int, height: int) -> list[ScreenLine]:
     top = [ScreenLine(each, _TONES[tone]) for each in _folded(sentence, width, 2)]
     top += [ScreenLine(_bar(scene, width))] if scene.done or scene.view.counts.open else []
     top += [ScreenLine(each, Style.DIM) for each in _folded(detail, width, 2)]
-    foot = [ScreenLine(_foot(scene), Style.DIM)]
+    foot = [ScreenLine(_foot(scene), Style.BAD if scene.seen.trouble else Style.DIM)]
     left = max(0, height - len(top) - len(foot))
     body = _body(scene, left)
     return [ScreenLine(_cut(line.text, width), line.style) for line in (*top, *body[:left], *foot)][:height]

@@ -13,21 +13,11 @@ from careen.report.page.markup import escape, folded, paragraph, section, table,
 from careen.report.page.overview import FROM_NODES, overview
 from careen.report.page.rows import rows
 from careen.report.page.style import STYLE
-from careen.report.plan_causes import bought
-from careen.report.plan_report import (
-    Plan,
-    comparison,
-    facts,
-    headline,
-    instant,
-    order_note,
-    risks,
-    summary,
-    visit_note,
-    waited,
-    width_note,
-    widths,
-)
+from careen.report.plan.causes import bought
+from careen.report.plan.risks import risks
+from careen.report.plan.sentences import facts, headline, summary
+from careen.report.plan.text import order_note, visit_note, width_note
+from careen.report.plan.values import Plan, comparison, instant, waited, widths
 from scheduler_core.sentences import count_of
 from scheduler_core.simulation.timeline import Move, Timeline
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from careen.core.facts.times import duration
 from careen.report.page.axis import Axis, Tick
 from careen.report.page.markup import escape
-from careen.report.plan_report import Plan, instant
+from careen.report.plan.values import Plan, instant
 from scheduler_core.simulation.timeline import Step, Visit
 
 # Not only the colour distinguishes the steps: they come in this order, each bar has a label, and settling is hatched.

@@ -33,7 +33,8 @@ from careen.plan.measured_durations import measured_boots
 from careen.plan.next_turn import next_turn
 from careen.plan.waiters import Waiters
 from careen.report.fleet_report import fleet_json, fleet_text
-from careen.report.why_report import NodeStory, why_json, why_text
+from careen.report.gate_answers import NodeStory
+from careen.report.why_report import why_json, why_text
 from scheduler_core.values import Value
 from tests.careen.core.builders import (
     NOW,

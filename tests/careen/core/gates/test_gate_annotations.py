@@ -64,7 +64,7 @@ def test_the_refusal_is_about_each_annotation() -> None:
     reading = LockReading.of(None, resource_version="1", daemonset_uid="d", gates={DB: "failover"})
     refused = gate_annotations.ask(a_situation(a_node(annotations={BACKUP: "x"}), lock=reading), When.READY)
     assert refused is not None
-    assert refused.about == (f"annotation {BACKUP}", f"annotation {DB}")
+    assert refused.about == (f"annotation {BACKUP}", f"annotation {DB} on the DaemonSet")
 
 
 def test_an_unreadable_lock_does_not_affect_gate_annotations() -> None:

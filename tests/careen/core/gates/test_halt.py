@@ -6,7 +6,7 @@ import pytest
 
 from careen.core.facts.reasons import Code
 from careen.core.gates import asked
-from careen.core.gates.halt import halt, halted_because
+from careen.core.gates.halt import halt, halted, halted_because
 from careen.core.gates.question import When
 from careen.core.lock import changes
 from careen.core.lock import content as lock
@@ -38,30 +38,28 @@ def test_the_failure_of_another_node_refuses_the_reboot(content: LockContent | s
     [
         (
             ("n3",),
-            (
-                "n3 failed (never-ready) and keeps its claim, so the roll-out halts: repair the node and run "
-                "`careen retry n3`, or run `careen lock release n3`"
-            ),
+            "n3 failed (never-ready) and keeps its claim, so the roll-out halts",
         ),
         (
             ("n3", "n4"),
-            (
-                "n3 failed (never-ready), n4 failed (never-ready) and keep their claims, so the roll-out halts: "
-                "repair the node and run `careen retry n3`, or run `careen lock release n3`"
-            ),
+            "n3 failed (never-ready), n4 failed (never-ready) and keep their claims, so the roll-out halts",
         ),
         (
             ("n3", "n4", "n5", "n6"),
             (
                 "n3 failed (never-ready), n4 failed (never-ready), n5 failed (never-ready) and 1 more and keep "
-                "their claims, so the roll-out halts: repair the node and run `careen retry n3`, or run "
-                "`careen lock release n3`"
+                "their claims, so the roll-out halts"
             ),
         ),
     ],
 )
 def test_the_refusal_shows_the_failed_node_and_the_remedy(failed: tuple[str, ...], sentence: str) -> None:
-    assert halted_because(held(*(an_entry(name, failed="never-ready") for name in failed))) == sentence
+    content = held(*(an_entry(name, failed="never-ready") for name in failed))
+    no = halted(content)
+    assert no is not None
+    assert no.sentence == halted_because(content) == sentence
+    assert no.remedy == "repair n3 and run `careen retry n3`, or run `careen lock release n3`"
+    assert no.about == tuple(f"failed node {name}" for name in failed)
 
 
 def test_the_halt_gate_is_not_evaluated_for_draining_nodes() -> None:

@@ -17,7 +17,7 @@ from careen.core.facts.policy import SettlePolicy
 from careen.core.facts.progress import Mark, OwnerHealth
 from careen.core.facts.reasons import Code
 from careen.core.lock import notation
-from careen.core.lock.content import LockContent
+from careen.core.lock.content import LockContent, Overdue
 from careen.core.lock.line import Line
 from tests.careen.core.builders import (
     BOOT,
@@ -217,6 +217,18 @@ def test_after_the_settle_timeout_the_policy_halts_or_continues_the_roll_out(
     if phase is Phase.FAILED:
         assert (the_record(decision).claim, the_record(decision).is_releasing) == ("c1", False)
         assert kinds(decision) == [PatchNode, WriteLock]
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_told"), [("NotReady", True), ("", True), ("Settling", False), ("Draining", False)]
+)
+def test_a_node_that_fails_beside_a_dead_holder_names_it(phase: str, is_told: bool) -> None:
+    """Not one that only takes long: it may miss the same pods."""
+    dead = an_entry("n9", "c9", overdue=Overdue(phase=phase, since="2026-03-04T11:00:00Z"))  # type: ignore[arg-type]
+    lock = held(an_entry("n1", "c1"), dead)
+    decision = settling(replace(RECORD, settle_started=ago(601)), owners=(an_owner(ready=2),), lock=lock)
+    assert decision.reason.code is Code.SETTLE_TIMEOUT
+    assert ("; look there first: " in decision.reason.sentence and "n9" in decision.reason.sentence) is is_told
 
 
 @pytest.mark.parametrize(

@@ -504,9 +504,21 @@ def test_a_refusal_by_a_costly_gate_stands_until_the_gate_is_asked_again(not_bef
     decision = waiting(node=node, lock=LINE, memory=memory, forecast=NOT_ASKED)
     assert decision.wants == frozenset()
     assert (decision.reason.code, decision.reason.sentence) == (Code.REFUSED, "no answer")
-    assert [(each.gate, each.since) for each in decision.refusals] == [
-        (gate, datetime(2026, 3, 4, 10, tzinfo=UTC))
-    ]
+    assert [(each.gate, each.since) for each in decision.refusals] == [(gate, datetime(2026, 3, 4, 10, tzinfo=UTC))]
+
+
+@pytest.mark.parametrize(("gate", "is_kept"), [("dry-run-evictions", True), ("forecast", False)])
+def test_a_refusal_of_a_gate_that_is_asked_under_the_claim_stands_while_the_node_takes_it(
+    gate: str, is_kept: bool
+) -> None:
+    """Otherwise its age would begin anew with each claim, although nothing has changed."""
+    refused = f'[{{"gate":"{gate}","code":"eviction-refused","sentence":"no","since":"2026-03-04T10:00:00Z"}}]'
+    decision = waiting(node={"annotations": {keys.REFUSALS: refused}})
+    assert decision.phase is Phase.CLAIMING
+    assert [(each.gate, each.since) for each in decision.refusals] == (
+        [(gate, datetime(2026, 3, 4, 10, tzinfo=UTC))] if is_kept else []
+    )
+    assert (f"before, `{gate}` refused: no" in decision.reason.sentence) is is_kept
 
 
 @pytest.mark.parametrize(("refusals", "pause"), [(0, 10), (1, 20), (2, 40), (3, 60), (99, 60)])
@@ -663,7 +675,8 @@ THREE = a_policy(concurrency=3)
 def test_the_failure_of_another_node_refuses_the_reboot_and_keeps_the_line_unchanged() -> None:
     decision = waiting(lock=HALTED, policy=THREE, holders=NOT_ASKED, memory=remembering(holder_check__at=UPTIME + 1))
     assert (decision.phase, codes(decision.refusals)) == (Phase.WAITING, [Code.HALTED])
-    assert "careen retry n9" in str(the_patch(decision).annotations[keys.REASON])
+    assert "n9 failed" in str(the_patch(decision).annotations[keys.REASON])
+    assert "careen retry n9" in str(the_patch(decision).annotations[keys.REFUSALS])
     assert decision.wants == frozenset()
     assert WriteLock not in kinds(decision)
     assert decided(RECORD, node=TAINTED, lock=HALTED, policy=THREE).refusals == decision.refusals

@@ -11,13 +11,13 @@ from careen.cluster import objects
 from careen.core.facts import keys
 from careen.core.lock.content import LockContent
 from careen.core.lock.notation import parse
+from careen.report.gate_answers import NodeStory
 from careen.report.live.assets import ASSETS
 from careen.report.live.done import done_nodes
 from careen.report.live.node_document import node_document
 from careen.report.live.past_reboots import reboot_report_html, reboot_report_json
 from careen.report.live.planned import Planned, planned_of
 from careen.report.live.rollout_document import Seen, rollout_document
-from careen.report.why_report import NodeStory
 from careen.rollout.reading import rollout
 from tests.careen.live_fleet import a_node, roll_out
 from tests.careen.poisoned_texts import MARK, POISON, strings_in, unfit

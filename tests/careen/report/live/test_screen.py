@@ -28,7 +28,7 @@ def test_the_screen_at_80_by_24_shows_the_roll_out() -> None:
         "12 of 30 done, 2 working (node-0012 and 1 more for 1m10s, usually 4m40s), 11",
         "    queued, 5 held back, finish at about 12:31 UTC for the nodes that nothing h…",
         "[##################............................] 40 %, finish about 12:31:30 UTC",
-        "Lock: 2 of 2 claims held by node-0012 (0s), node-0013 (0s).",
+        "Lock: 2 of 2 claims held by node-0012 (1m12s), node-0013 (1m12s).",
         "",
         "  node-0012  draining 1m10s, done 12:03:30 UTC: evicting 3 of 12 pods",
         "  node-0013  draining 1m10s, done 12:03:30 UTC: evicting 3 of 12 pods",

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from careen.core.plain_text import one_line
 from careen.report.page.overview import FROM_NODES
 from careen.report.page.plan_page import plan_html
-from careen.report.plan_report import Origin, Plan, risks
+from careen.report.plan.risks import risks
+from careen.report.plan.values import Origin, Plan
 from scheduler_core.simulation.timeline import Closing, Move
 from tests.careen.report.planned import DAY, T0, a_bad_plan, a_plan, a_visit
 from tests.patience import run

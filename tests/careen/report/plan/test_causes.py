@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from careen.plan.unblocking import Bought, ChangeKind, PlanChange
-from careen.report.plan_causes import bought, merged_hindrances
+from careen.report.plan.causes import bought, merged_hindrances
 from scheduler_core.simulation.timeline import Hindrance
 
 

@@ -9,11 +9,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from careen.core.facts.policy import Order
-from careen.plan.ranges import Ranges
-from careen.report.plan_report import is_clean, plan_json, plan_text, risks
+from careen.report.plan.as_json import plan_json
+from careen.report.plan.risks import risks
+from careen.report.plan.text import plan_text
+from careen.report.plan.values import is_clean
 from careen.report.tables import as_json
 from scheduler_core.simulation.timeline import Closing, Left, Move, Obstacle, Wait
-from tests.careen.report.planned import T0, a_bad_plan, a_plan, a_visit, at
+from tests.careen.report.planned import T0, a_bad_plan, a_plan, a_visit, at, some_ranges
 
 
 def test_the_report_of_a_plan_without_problems_is_short() -> None:
@@ -109,16 +111,6 @@ def test_the_report_of_a_plan_uses_the_time_zone_of_the_window() -> None:
     text = plan_text(a_plan(zone=ZoneInfo("Asia/Kolkata")))
     assert "from Thu 2026-03-05 03:30 IST," in text
     assert "START (Asia/Kolkata)" in text
-
-
-def test_the_report_of_a_plan_summarises_many_windows() -> None:
-    closings = tuple(Closing(at=at(86_400 * day), left=9 - day) for day in range(5))
-    text = plan_text(a_plan(closings=closings))
-    assert text.count("The window ends at ") == 3
-    assert (
-        "5 windows end before all nodes have rebooted; the last of these windows ends at Sun 2026-03-08 22:00 UTC with "
-        "5 nodes still to reboot." in text
-    )
 
 
 def test_a_plan_without_nodes_has_a_report() -> None:
@@ -228,58 +220,6 @@ def test_the_report_of_a_plan_says_how_many_pods_may_go_to_another_node() -> Non
         "its percentageOfNodesToScore is 100."
     ) in plan_text(plan).splitlines()
     assert [move.get("open", False) for move in plan_json(plan)["moves"]] == [True, False]
-
-
-def some_ranges(**changes: Any) -> Ranges:
-    given: dict[str, Any] = {
-        "seeds": 5,
-        "moves": (38, 44),
-        "double_moves": (2, 2),
-        "ends": (at(545), at(965)),
-        "pending_seconds": (0.0, 0.0),
-        "not_clean": 0,
-    }
-    return Ranges(**{**given, **changes})
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        (
-            {},
-            (
-                "With 5 different seeds, the plan has 38-44 moves and 2 double moves, and ends "
-                "Wed 2026-03-04 22:09:05-22:16:05 UTC."
-            ),
-        ),
-        (
-            {"moves": (38, 38), "ends": (at(600), at(600))},
-            "With 5 different seeds, the plan has 38 moves and 2 double moves, and ends Wed 2026-03-04 22:10 UTC.",
-        ),
-        (
-            {"ends": (at(600), at(7200 + 60))},
-            (
-                "With 5 different seeds, the plan has 38-44 moves and 2 double moves, and ends "
-                "between Wed 2026-03-04 22:10 and Thu 2026-03-05 00:01 UTC."
-            ),
-        ),
-        (
-            {"pending_seconds": (0.0, 90.0)},
-            (
-                "With 5 different seeds, the plan has 38-44 moves and 2 double moves, and ends "
-                "Wed 2026-03-04 22:09:05-22:16:05 UTC; in total, pods without room wait 0s to 1m30s."
-            ),
-        ),
-        ({"seeds": 1}, "Another seed may give another plan: --seeds=5 shows the differences."),
-    ],
-)
-def test_one_sentence_says_how_the_plans_of_several_seeds_differ(changes: dict[str, Any], sentence: str) -> None:
-    assert sentence in plan_text(a_plan(ranges=some_ranges(**changes), is_open=True)).splitlines()
-
-
-def test_a_plan_without_random_choices_says_that_every_seed_gives_the_same_plan() -> None:
-    lines = plan_text(a_plan(ranges=some_ranges(seeds=1))).splitlines()
-    assert "No step of the plan depends on chance: every seed gives the same plan." in lines
 
 
 def test_a_range_in_json_is_a_pair_of_minimum_and_maximum() -> None:

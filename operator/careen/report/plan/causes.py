@@ -1,19 +1,16 @@
-"""What keeps nodes from rebooting in a plan, in words: the verdict, causes and their remedies, and what changes buy."""
+"""What keeps nodes from rebooting in a plan, in words, and what changes buy."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
-from careen.core.facts.reasons import Code
 from careen.core.facts.times import duration
 from careen.plan.unblocking import Bought, ChangeKind, barriers
 from careen.report.tables import listed
-from careen.rollout.remedies import general
 from scheduler_core.sentences import count_of
-from scheduler_core.simulation.timeline import Hindrance, Obstacle, Timeline
+from scheduler_core.simulation.timeline import Hindrance, Timeline
 
 
 def unfinished(timeline: Timeline, ends: str) -> str:
@@ -57,36 +54,6 @@ def bought(unblocks: Sequence[Bought]) -> list[str]:
     return sentences
 
 
-def causes_json(timeline: Timeline) -> list[dict[str, Any]]:
-    """Every node that does not reboot, by its causes."""
-    return [
-        {
-            "rule": each.rule,
-            "subject": each.subject,
-            "sentence": each.sentence,
-            "nodes": list(each.nodes),
-            "changes": [change.sentence for change in each.changes],
-        }
-        for each in barriers(timeline)
-    ]
-
-
-def unblocks_json(unblocks: Sequence[Bought]) -> list[dict[str, Any]]:
-    """What each set of changes buys on top of those before it."""
-    return [
-        {
-            "sentence": sentence,
-            "changes": [
-                {"kind": change.kind.value, "subject": change.subject, "sentence": change.sentence}
-                for change in each.changes
-            ],
-            "nodes": each.nodes,
-            "seconds": each.seconds,
-        }
-        for each, sentence in zip(unblocks, bought(unblocks), strict=True)
-    ]
-
-
 def merged_hindrances(found: Sequence[Hindrance]) -> list[Hindrance]:
     """One for each rule and subject over the whole time: a rule that names the nodes that are down just then has many
     subjects, which count as one."""
@@ -103,30 +70,3 @@ def merged_hindrances(found: Sequence[Hindrance]) -> list[Hindrance]:
         for members in groups.values()
     ]
     return sorted(merged, key=lambda each: -each.seconds)
-
-
-def left_by_reason(timeline: Timeline) -> list[tuple[Obstacle, str, list[str]]]:
-    groups: dict[tuple[str, str], list[tuple[str, Obstacle]]] = defaultdict(list)
-    for left in timeline.left:
-        groups[(left.obstacle.rule, left.obstacle.subject)].append((left.node, left.obstacle))
-    return [(members[0][1], members[0][1].sentence, [node for node, _ in members]) for members in groups.values()]
-
-
-_REMEDIES: Mapping[str, str] = {
-    "hold": "Lift the hold with `careen unhold` when it is no longer needed.",
-    "maintenance-window": "Widen the maintenance window, or annotate the node with careen.dev/reboot-now.",
-    "minimum-interval": "Wait for the end of the interval, or lower --minimum-interval.",
-    "budgets": "Bring the down nodes back into service, or raise the budget.",
-    "protected-pods": "Wait until the pods have finished, or set --protected-pods=evict.",
-    "lost-pods": "Wait until the pods have finished, or delete them.",
-    "dry-run-evictions": "Add a replica, or relax the disruption budget that `careen forecast` names.",
-    "time": "Simulate more days with --days.",
-}
-
-
-def remedy_of_obstacle(obstacle: Obstacle, number: int) -> str:
-    if obstacle.rule == "forecast":
-        subject = obstacle.subject.removeprefix("the disruption ")
-        name = "NODE" if number > 1 else "the node"
-        return general(Code.FORECAST_REFUSES, obstacle.sentence, subject).replace("NODE", name)
-    return _REMEDIES.get(obstacle.rule, "`careen why` shows what the node waits for.")

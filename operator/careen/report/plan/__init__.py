@@ -1,0 +1,1 @@
+"""A simulated roll-out for people and programs. `page/` draws it."""
