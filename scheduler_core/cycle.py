@@ -362,9 +362,8 @@ class _Cycle:
         if self._scheduler.kube_version.tie_break != "heap":
             return self._chosen(min(best.tolist(), key=columns.names.__getitem__), best, table)
         found = passed if is_in_tree_order else columns.in_tree_order(passed)
-        is_best = np.zeros(len(columns), dtype=bool)
-        is_best[best] = True
-        return self._chosen(int(found[first_of_places(is_best.take(found).nonzero()[0])]), best, table)
+        places = columns.places_in(found).take(best)
+        return self._chosen(int(found[first_of_places(places)]), best, table)
 
     def _table(self, rows: Rows) -> ScoreTable:
         key = b"" if rows is self._passed else rows.tobytes()  # a short key if every node that passed is scored

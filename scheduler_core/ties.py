@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,9 +23,20 @@ def first_of_heap(totals: Scores) -> int:
 
 
 def first_of_places(places: NDArray[np.intp]) -> int:
-    """`first_of_heap` among these positions, in ascending order, which all have the highest total."""
+    """`first_of_heap` among these different positions, which all have the highest total."""
     # In binary, the mantissa of position + 1 is 0.1 followed by the digits of the path, so the walk reaches smaller
     # mantissas earlier. Two mantissas are equal if one path is the other with zeros added at its end.
+    # Of equal mantissas, the walk reaches the smallest position first.
+    if len(places) <= _FEW:
+        first: int = min(places.tolist(), key=_path)
+        return first
     paths, _ = np.frexp(places + 1)
-    # Of equal mantissas, `argmin` returns the smallest position, which the walk reaches first.
-    return int(places[paths.argmin()])
+    return int(np.minimum.reduce(places[paths == np.minimum.reduce(paths)]))
+
+
+def _path(place: int) -> tuple[float, int]:
+    return math.frexp(place + 1)[0], place
+
+
+_FEW: Final = 16
+"""Up to so many positions an array costs more than a list."""

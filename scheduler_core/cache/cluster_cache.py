@@ -17,6 +17,7 @@ from scheduler_core.cache.events import BOOKMARK, DELETED, Event, Item, Listing,
 from scheduler_core.cache.other_objects import OtherObjects
 from scheduler_core.cache.placed_pods import PlacedPods
 from scheduler_core.cache.versions import Versions
+from scheduler_core.model.manifests import wire
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.object_reader import ObjectReader
 from scheduler_core.model.node import Node
@@ -168,6 +169,8 @@ class ClusterCache:
 
     def _value(self, kind: str, item: Item) -> Any:
         written = item.written
+        if isinstance(written, wire.WirePod):
+            return self._reader.build(kind, written)
         if isinstance(written, msgspec.Raw):
             return self._reader.read_raw(kind, written)
         return self._reader.read(kind, written)

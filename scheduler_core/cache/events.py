@@ -7,18 +7,20 @@ from typing import Any, Final
 
 import msgspec
 
+from scheduler_core.model.manifests import wire
 from scheduler_core.model.manifests.object_reader import RawPage
 from scheduler_core.values import Value
 
 CHANGES: Final = frozenset({"ADDED", "MODIFIED"})
 DELETED: Final = "DELETED"
 BOOKMARK: Final = "BOOKMARK"
+_OF_OBJECTS: Final = CHANGES | {DELETED}
 
 
 class Item(Value):
     """One object of an event or a list."""
 
-    written: Mapping[str, Any] | msgspec.Raw
+    written: Mapping[str, Any] | msgspec.Raw | wire.WirePod
     key: str
     uid: str
     version: int | None
@@ -83,7 +85,26 @@ class _WatchLine(msgspec.Struct):
     api_version: str = msgspec.field(default="", name="apiVersion")
 
 
+class _WatchedMeta(wire.WireMeta, frozen=True):
+    resource_version: str = ""
+
+
+class _WatchedPod(wire.WirePod, frozen=True):
+    kind: str = ""
+    api_version: str = ""
+    metadata: _WatchedMeta = _WatchedMeta()
+
+
+class _PodLine(msgspec.Struct, gc=False):
+    """The line of an event about a pod. Nearly all events are, so they are decoded at once."""
+
+    type: str = ""
+    object: _WatchedPod = _WatchedPod()
+
+
 _LINE: Final = msgspec.json.Decoder(_WatchLine)
+_POD_LINE: Final = msgspec.json.Decoder(_PodLine)
+_KIND_WITHIN: Final = 128  # bytes, of a line as API servers write it
 _HEAD: Final = msgspec.json.Decoder(_Head)
 _PAGE: Final = msgspec.json.Decoder(RawPage)
 
@@ -99,6 +120,24 @@ def read_event(event: Event) -> WatchEvent | Listing:
 
 
 def _read_raw(event: bytes) -> WatchEvent | Listing:
+    return _read_pod(event) or _read_any(event)
+
+
+def _read_pod(event: bytes) -> WatchEvent | None:
+    """None for any line that is not plainly a readable event about a pod."""
+    if event.find(b'"Pod"', 0, _KIND_WITHIN) < 0:
+        return None
+    try:
+        line = _POD_LINE.decode(event)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+    pod = line.object
+    if pod.kind != "Pod" or line.type not in _OF_OBJECTS:
+        return None
+    return WatchEvent(line.type, "Pod", pod.api_version, _item_of(pod.metadata, pod))
+
+
+def _read_any(event: bytes) -> WatchEvent | Listing:
     line = _LINE.decode(event)
     if not line.type and line.kind.endswith("List"):
         items = [_raw_item(raw) for raw in _PAGE.decode(event).items or ()]
@@ -146,7 +185,10 @@ def _item(written: Mapping[str, Any]) -> Item:
 
 
 def _of_head(head: _Head, written: Any) -> Item:
-    meta = head.metadata
+    return _item_of(head.metadata, written)
+
+
+def _item_of(meta: _Meta | _WatchedMeta, written: Any) -> Item:
     key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
     return Item(written, key, meta.uid, version_number(meta.resource_version))
 

@@ -6,6 +6,7 @@ copies only references, and preemption can work on it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 Note = TypeVar("Note")
@@ -40,6 +41,14 @@ class CycleState:
     def write(self, note: object) -> None:
         """Replaces an earlier value of this type."""
         self._notes[type(note)] = note
+
+    def write_all(self, notes: Mapping[type, object]) -> None:
+        """The `notes` of another state."""
+        self._notes.update(notes)
+
+    @property
+    def notes(self) -> Mapping[type, object]:
+        return self._notes
 
     def read(self, kind: type[Note]) -> Note:
         """Raises UnpreparedError if no earlier extension point of the plugin has written it."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from scheduler_core.framework.failed_search import FailedSearch
 
 Scores = NDArray[np.int64]
+Places = NDArray[np.integer]
 MAX_NODE_SCORE = 100
 
 
@@ -218,6 +219,21 @@ class PreScorePlugin(Protocol):
 
 
 @runtime_checkable
+class PreparesBySpec(Protocol):
+    """A PreScore plugin whose verdict and state depend only on the pod's spec, the plugin's settings and the rules of
+    the nodes' requests (`NodeList.rules`), so that both are kept for all pods with this spec.
+
+    A subclass with another `pre_score` must set `prepares_by_spec` to False if that is not true of it.
+    """
+
+    prepares_by_spec: bool
+
+    @property
+    def name(self) -> str: ...
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict: ...
+
+
+@runtime_checkable
 class ScorePlugin(Protocol):
     """The score of one node: any integer if the plugin normalizes scores, otherwise 0 to 100."""
 
@@ -237,6 +253,22 @@ class ScoreAllPlugin(Protocol):
     @property
     def name(self) -> str: ...
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores | None: ...
+
+
+@runtime_checkable
+class TabledScorePlugin(Protocol):
+    """A score plugin that may give the normalized scores of all nodes as a table, because few different ones occur.
+
+    The scheduler calls `score_table` before `score_all` and `normalize`, so a subclass with other scores must override
+    it too.
+    """
+
+    @property
+    def name(self) -> str: ...
+    def score_table(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[list[int], Places] | None:
+        """The scores, from 0 to 100, and for each node the position of its score among them. None if there would be
+        too many: `score_all` and `normalize` are then called."""
+        ...
 
 
 @runtime_checkable

@@ -46,6 +46,7 @@ class NodeResourcesBalancedAllocation(Value):
     args: BalancedAllocationArgs
     kube_version: KubeVersion
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
+    prepares_by_spec: ClassVar[bool] = True
     prepares_late: ClassVar[tuple[str, ...]] = ("score",)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:
@@ -93,13 +94,20 @@ class NodeResourcesBalancedAllocation(Value):
     ) -> Scores:
         """The usual case, faster: only cpu and memory count, and every node has both. `used` and `whole` have a row for
         cpu and a row for memory; `wanted` comes from `_cpu_and_memory`."""
-        fractions = np.minimum((used + wanted) / whole, 1.0)
+        fractions = (used + wanted) / whole
+        np.minimum(fractions, 1.0, out=fractions)
+        deviations = fractions[:, 0] - fractions[:, 1]
+        np.abs(deviations, out=deviations)
+        deviations *= 0.5
+        np.subtract(1, deviations, out=deviations)
+        deviations *= MAX_NODE_SCORE
         # Never below 0, so truncation equals flooring.
-        balances = ((1 - np.abs((fractions[:, 0] - fractions[:, 1]) / 2)) * MAX_NODE_SCORE).astype(np.int64)
-        with_pod: Scores = balances[0]
-        if not self.kube_version.balanced_allocation_compares_without_pod:
-            return with_pod
-        scores: Scores = _HALF + (_HALF + with_pod - balances[1]) // 2
+        balances = deviations.astype(np.int64)
+        scores: Scores = balances[0]
+        if self.kube_version.balanced_allocation_compares_without_pod:
+            scores -= balances[1]
+            scores += 3 * _HALF
+            scores >>= 1
         return scores
 
 

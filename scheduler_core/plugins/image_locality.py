@@ -3,6 +3,7 @@ nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar, Final
 
 import numpy as np
@@ -29,6 +30,9 @@ class ImageLocality(Value):
 
     kube_version: KubeVersion
     name: ClassVar[str] = "ImageLocality"
+
+    def node_key(self, pod: Pod) -> Hashable:
+        return self._images(pod.spec), self._most_bytes(pod.spec)
 
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG002
         total = node_info.cluster_size

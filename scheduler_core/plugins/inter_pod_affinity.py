@@ -72,11 +72,11 @@ class InterPodAffinity(Value):
         counts = state.read(AffinityCounts)
         codes = np.zeros(len(nodes.columns), dtype=np.int8)
         if counts.keeps_off:
-            codes[counts.rows_unwanted(len(codes))] = 3
+            np.copyto(codes, 3, where=counts.rows_unwanted)
         if counts.off:
-            codes[counts.rows_too_near(len(codes))] = 2
+            np.copyto(codes, 2, where=counts.rows_too_near)
         if counts.near:
-            codes[~counts.rows_near_enough(len(codes))] = 1
+            np.copyto(codes, 1, where=~counts.rows_near_enough(len(codes)))
         return Refusals(nodes.take(codes), {1: _NOT_NEAR, 2: _TOO_NEAR, 3: _UNWANTED})
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
@@ -93,7 +93,10 @@ class InterPodAffinity(Value):
         has_own = bool(pod.spec.pod_affinity.preferred or pod.spec.pod_anti_affinity.preferred)
         if self.args.ignore_preferred_terms_of_existing_pods and not has_own:
             return SKIP
-        reach, counted = self._reach(nodes), state.find(_Pulls)
+        counted = state.find(_Pulls)
+        if counted is not None and not counted.by_key and not has_own:
+            return SKIP
+        reach = self._reach(nodes)
         pulls = reach.pulls_on(pod) if counted is None else counted.by_key
         pull = count_scores(reach, pod, pulls, self.args.hard_pod_affinity_weight)
         if pull is None:
@@ -114,8 +117,9 @@ class InterPodAffinity(Value):
         if most == least:
             return np.zeros_like(scores)
         # Floating point in exactly this order: 29 of 100 then gives 28, as in the scheduler.
-        shares = float(MAX_NODE_SCORE) * ((scores - least).astype(np.float64) / float(most - least))
-        return np.trunc(shares).astype(np.int64)
+        shares = (scores - least) / float(most - least)
+        shares *= float(MAX_NODE_SCORE)
+        return shares.astype(np.int64)
 
 
 class _Pulls(Value, eq=False):

@@ -44,6 +44,7 @@ class NodeAffinity(Value):
 
     added: NodeAffinityRules | None = None
     name: ClassVar[str] = "NodeAffinity"
+    prepares_by_spec: ClassVar[bool] = True
 
     def skips(self, spec: PodSpec) -> bool:
         return _required(spec) is None and not spec.node_selector and self._added_required is None

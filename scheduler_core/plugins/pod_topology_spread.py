@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scheduler_core.config.plugin_args import PodTopologySpreadArgs
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.extension_points import MAX_NODE_SCORE, PreFilterResult, Scores
+from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Places, PreFilterResult, Scores
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.scoring.spread_counts import (
     HardSpread,
@@ -26,6 +26,7 @@ from scheduler_core.framework.scoring.spread_counts import (
     with_selector,
 )
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable, unschedulable
+from scheduler_core.model.kept_with_spec import kept_with_spec
 from scheduler_core.model.labels import LabelSelector
 from scheduler_core.model.manifests.from_manifest import spread_constraint_from_manifest
 from scheduler_core.model.node import HOSTNAME_LABEL, ZONE_LABEL
@@ -70,7 +71,9 @@ class PodTopologySpread(Value):
         only if the pod has no constraint at all."""
         own = pod.spec.topology_spread
         if own:
-            return tuple(with_match_label_keys(c, pod) for c in own if c.when_unsatisfiable == action)
+            if any(c.match_label_keys for c in own):
+                return tuple(with_match_label_keys(c, pod) for c in own if c.when_unsatisfiable == action)
+            return _of_action(pod.spec, action)
         defaults = tuple(c for c in self.defaults if c.when_unsatisfiable == action)
         selector = default_selector(snapshot, pod) if defaults else None
         if selector is None or selector.is_empty:
@@ -104,8 +107,10 @@ class PodTopologySpread(Value):
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Refusals:  # noqa: ARG002
         codes = np.zeros(len(nodes), dtype=np.int8)
         for spread in reversed(state.read(HardSpread).constraints):
-            codes[nodes.take(spread.too_skewed)] = 2
-            codes[nodes.take(~spread.topology.present)] = 1
+            if spread.is_any_too_skewed:
+                codes[nodes.take(spread.too_skewed)] = 2
+            if not spread.topology.everywhere:
+                codes[nodes.take(~spread.topology.present)] = 1
         return Refusals(codes, {1: _NO_LABEL, 2: _SKEWED})
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
@@ -135,9 +140,17 @@ class PodTopologySpread(Value):
     def score_all(self, state: CycleState, pod: Pod, nodes: NodeList) -> Scores:  # noqa: ARG002
         return state.read(SoftSpread).scores(nodes)
 
+    def score_table(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[list[int], Places] | None:  # noqa: ARG002
+        return state.read(SoftSpread).table(nodes)
+
     def normalize(self, state: CycleState, pod: Pod, nodes: NodeList, scores: Scores) -> Scores:  # noqa: ARG002
         ignored = state.read(SoftSpread).ignored
         return _evened(scores, None if ignored is None else nodes.take(ignored))
+
+
+@kept_with_spec
+def _of_action(spec: PodSpec, action: Action) -> tuple[TopologySpreadConstraint, ...]:
+    return tuple(c for c in spec.topology_spread if c.when_unsatisfiable == action)
 
 
 @lru_cache(maxsize=4096)

@@ -245,8 +245,7 @@ def fail(
         refused_by = (why.plugin,)
     _release(parts, binding, is_reserved=is_reserved)
     queued, found = binding.queued, parts.cache.find("Pod", pod.key)
-    is_still_there = found is not None and found.uid == pod.uid and not found.node_name and not found.terminating
-    if is_still_there:
+    if not found.terminating:  # a pod on its way is cached, without a node: else `seen` or `gone` has ended its way
         queued.pod = found
         failed = handle_failed_attempt(
             parts.queue, queued, now, message=message, refused_by=refused_by, is_error=not refused_by

@@ -77,10 +77,7 @@ def answered(binding: PodOnItsWay, patch: PatchVolume, what: Reaction, outcome: 
 
 def concerns(binding: PodOnItsWay, kind: str, key: str, claim: str) -> bool:
     """Whether the pod waits for this object. `claim`: the volume's; "" if none."""
-    return any(
-        (each.kind == kind and each.key == key) or (claim != "" and _claim_of(each) == claim)
-        for each in binding.volumes
-    )
+    return any((each.kind == kind and each.key == key) or _claim_of(each) == claim for each in binding.volumes)
 
 
 def release(parts: Parts, binding: PodOnItsWay) -> None:

@@ -18,7 +18,6 @@ from scheduler_core.model.taints import Taint, Toleration, first_untolerated
 from scheduler_core.snapshot.node_labels import NodeLabels
 from scheduler_core.snapshot.nodes.node_images import NodeImages
 from scheduler_core.snapshot.nodes.node_tree import NodeTree, one_of_each_zone
-from scheduler_core.snapshot.pods.changing_usage import UsageVersion
 from scheduler_core.snapshot.remembered import Remembered
 
 _ALWAYS: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -52,11 +51,14 @@ class Columns:
         images: NodeImages | None = None,
     ) -> None:
         self.nodes = nodes
+        self.identity = object()  # keeping it keeps no nodes in memory
         self.labels = labels or NodeLabels(nodes)
         self.images = images or NodeImages(nodes)
         self.answers: Remembered[Hashable, Any] = Remembered(_ANSWERS)  # of plugins that read only the nodes
+        self.kept_scores: Remembered[Hashable, Any] = Remembered()  # by spec (framework/scoring/scorer.py)
         self._tolerated: Remembered[tuple[Toleration, ...], NDArray[np.bool_]] = Remembered()
         self._last_in_tree_order: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
+        self._last_places: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
 
     def patched(
         self,
@@ -219,6 +221,18 @@ class Columns:
             self._last_in_tree_order = rows, ordered
         return ordered
 
+    def places_in(self, found: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The position of each row among `found`, which has each row at most once; anything for the other rows."""
+        last = self._last_in_tree_order
+        is_kept = last is not None and last[1] is found
+        if is_kept and self._last_places is not None and self._last_places[0] is found:
+            return self._last_places[1]
+        places = np.empty(len(self.nodes), dtype=np.intp)
+        places[found] = np.arange(len(found), dtype=np.intp)
+        if is_kept:
+            self._last_places = found, places
+        return places
+
     @cached_property
     def resources(self) -> Mapping[str, int]:
         """Each resource's index in `allocatable`. cpu, memory and ephemeral-storage are always 0, 1 and 2."""
@@ -256,9 +270,9 @@ class Columns:
         return bool((self.allocatable[:2] < 2**53 // 100).all())
 
     @cached_property
-    def by_usage(self) -> Remembered[Hashable, tuple[UsageVersion, NDArray[Any]]]:
-        """A cache of columns that depend on allocatable resources and the pods' requests. Each is kept with the
-        requests from which it was computed, which shows which nodes have changed."""
+    def by_usage(self) -> Remembered[Hashable, list[Any]]:
+        """A cache of columns that depend on allocatable resources and the pods' requests. Each is kept behind the
+        version of the requests from which it was computed, which shows which nodes have changed."""
         return Remembered(_BY_USAGE)
 
     @cached_property

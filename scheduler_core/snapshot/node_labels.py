@@ -6,7 +6,7 @@ Changes of pods leave the labels of nodes alone, so results are cached for as lo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from scheduler_core.snapshot.remembered import Remembered
 from scheduler_core.values import Value
 
 Mask = NDArray[np.bool_]
+Number = TypeVar("Number", bound=np.generic)
 _NOBODY: Final = np.zeros(1, dtype=np.int64)
 
 
@@ -52,9 +53,18 @@ class Topology(Value, eq=False):
         codes = np.concatenate([old, more])
         return _topology(self.key, code_of, codes)
 
+    @property
+    def is_each_its_own(self) -> bool:
+        """Whether there are as many values as nodes: each node is then its own domain, in the same order."""
+        return self.missing == len(self.codes)
+
+    def of_nodes(self, by_domain: NDArray[Number]) -> NDArray[Number]:
+        """For each node the element of its domain; the caller must not change the array."""
+        return by_domain[:-1] if self.is_each_its_own else by_domain.take(self.codes)
+
     def sum_by_domain(self, per_node: NDArray[np.int32]) -> NDArray[np.int64]:
         """Sums over the nodes of each domain."""
-        if self.missing == len(self.codes):  # as many values as nodes: each node is its own domain, in the same order
+        if self.is_each_its_own:
             return np.concatenate((per_node, _NOBODY))
         return sum_by_code(self.codes, per_node, self.missing + 1)
 

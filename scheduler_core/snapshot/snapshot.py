@@ -156,17 +156,19 @@ class Snapshot:
         )
 
     def _changed(self, **parts: Any) -> Snapshot:
-        mine = {
-            "nodes": self._nodes,
-            "placements": self.placements,
-            "objects": self.objects,
-            "pending": self._pending,
-            "orphans": self.orphans,
-            "problems": self.problems,
-            "remembered": self._remembered,
-            "infos": self._infos,
-        }
-        return Snapshot(**{**mine, **parts})
+        """By the names of `__slots__`."""
+        new = object.__new__(Snapshot)
+        new._nodes = self._nodes
+        new.placements = self.placements
+        new.objects = self.objects
+        new._pending = self._pending
+        new.orphans = self.orphans
+        new.problems = self.problems
+        new._remembered = self._remembered
+        new._infos = self._infos
+        for name, part in parts.items():
+            setattr(new, name, part)
+        return new
 
     # ---- content ----
 
@@ -317,7 +319,7 @@ class Snapshot:
         Both snapshots read one internal log, which lists pods that were added to nodes or removed from nodes. Only this
         snapshot may append to the log. For example, `without_pod` on the returned snapshot starts a new log.
         """
-        return self._changed(pending=pending, orphans=orphans, problems=problems, placements=self.placements.lent())
+        return self._changed(_pending=pending, orphans=orphans, problems=problems, placements=self.placements.lent())
 
     def _moved(self, moves: Sequence[tuple[int, Pod]]) -> Snapshot:
         """Each move is (1, pod), which puts the pod on its node, or (-1, pod), which removes it."""
@@ -345,7 +347,7 @@ class Snapshot:
         placed = self.placements.find(key)
         rest = self if placed is None else self.without_pod(key)
         return rest._changed(
-            pending=tuple(pod for pod in self.pending if pod.key != key),
+            _pending=tuple(pod for pod in self.pending if pod.key != key),
             orphans=tuple(pod for pod in self.orphans if pod.key != key),
         )
 
@@ -361,7 +363,7 @@ class Snapshot:
         """Each of these nodes replaces the node of the same name."""
         changed = {self.row(node.name): node for node in nodes}
         keeps_images = all(self._nodes[row].images == node.images for row, node in changed.items())
-        return self._changed(nodes=self._nodes.with_replaced(changed), infos=self._infos if keeps_images else {})
+        return self._changed(_nodes=self._nodes.with_replaced(changed), _infos=self._infos if keeps_images else {})
 
     def with_node_added(self, node: Node) -> Snapshot:
         """Returns the snapshot with one more node, as if the scheduler had seen this node last. The snapshot may
@@ -379,7 +381,7 @@ class Snapshot:
             names.add(node.name)
         come = [pod for pod in self.orphans if pod.node_name in names]
         orphans = tuple(pod for pod in self.orphans if pod.node_name not in names) if come else self.orphans
-        larger = self._changed(nodes=self._nodes.with_added(nodes), orphans=orphans, infos={})
+        larger = self._changed(_nodes=self._nodes.with_added(nodes), orphans=orphans, _infos={})
         return larger._moved([(1, pod) for pod in come]) if come else larger
 
     def without_node(self, node_name: str) -> Snapshot:
@@ -393,13 +395,13 @@ class Snapshot:
             for pod in self.placements.on_node(last):
                 moves += ((-1, last, pod), (1, row, pod))
         return self._changed(
-            nodes=self._nodes.without(row),
+            _nodes=self._nodes.without(row),
             placements=self.placements.after(moves, self._nodes),
             orphans=(*self.orphans, *gone),
-            infos={},
+            _infos={},
         )
 
     def with_objects(self, **parts: Any) -> Snapshot:
         """Changes objects other than nodes and pods. Each keyword argument is a field of ClusterObjects."""
-        remembered = self._remembered if parts.keys() <= _NOT_SCHEDULED_BY else None
-        return self._changed(objects=replace_value(self.objects, **parts), remembered=remembered)
+        remembered = self._remembered if parts.keys() <= _NOT_SCHEDULED_BY else Remembered(_REMEMBERED)
+        return self._changed(objects=replace_value(self.objects, **parts), _remembered=remembered)

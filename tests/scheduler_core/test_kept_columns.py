@@ -132,7 +132,8 @@ class Followed:
 
     def put(self, manifest: Json) -> None:
         key = manifest["kind"], manifest["metadata"]["name"]
-        self.cache.apply({"type": "MODIFIED" if key in self.objects else "ADDED", "object": manifest})
+        event = {"type": "MODIFIED" if key in self.objects else "ADDED", "object": manifest}
+        self.cache.apply(json.dumps(event).encode())
         self.objects[key] = manifest
 
     def drop(self, kind: str, name: str) -> None:
@@ -152,6 +153,13 @@ class Followed:
         held = self.objects.get(("Pod", name))
         if held is not None:
             self.put({**held, "metadata": {**held["metadata"], "deletionTimestamp": "2026-11-27T00:00:00Z"}})
+
+    def runs(self, name: str, *, is_ready: bool) -> None:
+        """The kubelet writes the status: nothing that counts for other pods."""
+        held = self.objects.get(("Pod", name))
+        if held is not None:
+            ready = {"type": "Ready", "status": str(is_ready)}
+            self.put({**held, "status": {"phase": "Running", "conditions": [ready]}})
 
     def decides_as_one_read_anew(self) -> None:
         snapshot = self.cache.snapshot()
@@ -183,6 +191,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
     ),
     st.builds(lambda name: lambda world: world.drop("Pod", name), _POD),
     st.builds(lambda name: lambda world: world.terminate(name), _POD),
+    st.builds(lambda name, ready: lambda world: world.runs(name, is_ready=ready), _POD, st.booleans()),
     st.builds(
         lambda name, **now: lambda world: world.put(node_of(name, **now)),
         _NODE,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +91,7 @@ class DomainCount(Value, eq=False):
         """For each node, whether the count in its domain is above zero."""
         is_used = self.counts > 0
         is_used[-1] = False
-        return is_used.take(self.topology.codes)
+        return self.topology.of_nodes(is_used)
 
     @property
     def is_empty(self) -> bool:
@@ -139,20 +139,16 @@ class AffinityCounts(Value, eq=False):
     def too_near(self, labels: Labels) -> bool:
         return any(count.at(labels) > 0 for count, _ in self.off)
 
-    def rows_too_near(self, size: int) -> Mask:
-        found = np.zeros(size, dtype=bool)
-        for count, _ in self.off:
-            found |= count.rows
-        return found
+    @property
+    def rows_too_near(self) -> Mask:
+        return reduce(np.logical_or, (count.rows for count, _ in self.off))
 
     def unwanted(self, labels: Labels) -> bool:
         return any(count.at(labels) > 0 for count in self.keeps_off.values())
 
-    def rows_unwanted(self, size: int) -> Mask:
-        found = np.zeros(size, dtype=bool)
-        for count in self.keeps_off.values():
-            found |= count.rows
-        return found
+    @property
+    def rows_unwanted(self) -> Mask:
+        return reduce(np.logical_or, (count.rows for count in self.keeps_off.values()))
 
     def changed(self, pod: Pod, other: Pod, row: int, sign: int) -> AffinityCounts:
         """After `other` was added to the node (`sign` 1) or removed (-1)."""
@@ -226,9 +222,8 @@ class AffinityPull(Value, eq=False):
         )
 
     def scores(self, nodes: NodeList) -> Scores:
-        total = np.zeros(len(nodes), dtype=np.int64)
-        for topology, weights in self.by_key:
-            total += weights.take(nodes.take(topology.codes))
+        columns = (nodes.take(topology.of_nodes(weights)) for topology, weights in self.by_key)
+        total: Scores = reduce(np.add, columns)
         return total
 
 

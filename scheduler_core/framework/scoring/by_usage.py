@@ -29,18 +29,19 @@ def by_usage(nodes: NodeList, key: Hashable, work_out: Callable[[NodeList, Usage
     `work_out` gets the nodes and the requests of their pods. Besides these it may read only what is in the key, and the
     nodes' allocatable resources.
     """
-    columns = nodes.columns
-    now = nodes.snapshot.tally(UsageTally(nodes.rules))
-    if len(columns) < _FEWEST_NODES:
-        return work_out(NodeList(nodes.snapshot, None, nodes.rules), now.usage).take(nodes.rows)
-    kept, key = columns.by_usage, (nodes.rules, key)
+    snapshot, columns, rules = nodes.snapshot, nodes.columns, nodes.rules
+    now = snapshot.placements.tally(UsageTally(rules), columns)
+    if len(columns.nodes) < _FEWEST_NODES:
+        return work_out(NodeList(snapshot, None, rules), now.usage).take(nodes.rows)
+    kept, key = columns.by_usage, (rules, key)
     known = kept.get(key)
     changed = None if known is None else now.changed_since(known[0])
     if known is None or changed is None:
-        column = work_out(NodeList(nodes.snapshot, None, nodes.rules), now.usage).copy()  # changed in place from now on
+        column = work_out(NodeList(snapshot, None, rules), now.usage).copy()  # changed in place from now on
+        kept[key] = [now.version, column]
     else:
         column, (rows, usage) = known[1], changed
         if len(rows):
-            column[rows] = work_out(NodeList(nodes.snapshot, rows, nodes.rules), usage)
-    kept[key] = (now.version, column)
+            column[rows] = work_out(NodeList(snapshot, rows, rules), usage)
+        known[0] = now.version
     return column.copy() if nodes.is_all else column.take(nodes.rows)

@@ -84,8 +84,12 @@ def _least_allocated_everywhere(used: Ints, allocatable: Floats, weights: Ints, 
     """LeastAllocated if every node has every resource (it divides by each). `used` and `allocatable` have a row for
     each resource; `divisor` is the sum of the weights. Dividing floats is several times faster than integers, and equal
     if `Columns.has_exact_floats`."""
-    rates = (np.maximum(allocatable - used, 0.0) * float(MAX_NODE_SCORE) / allocatable).astype(np.int64)
-    averages: Scores = weights @ rates // divisor
+    free = allocatable - used
+    np.maximum(free, 0.0, out=free)
+    free *= float(MAX_NODE_SCORE)
+    free /= allocatable
+    rates = free.astype(np.int64)
+    averages: Scores = (rates[0] + rates[1]) >> 1 if divisor == 2 else weights @ rates // divisor
     return averages
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import Final
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +18,18 @@ from scheduler_core.framework.extension_points import (
     MAX_NODE_SCORE,
     NodeRulePlugin,
     NormalizePlugin,
+    PreparesBySpec,
     PreScorePlugin,
     ScoreAllPlugin,
     ScorePlugin,
     Scores,
+    TabledScorePlugin,
     UsageRulePlugin,
 )
 from scheduler_core.framework.plugin_set import PluginSet
 from scheduler_core.framework.scoring.by_usage import by_usage
 from scheduler_core.framework.verdict import Verdict
-from scheduler_core.model.pod import Pod
+from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.plugin_contract import check_scores, check_verdict, scores_of_each
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.usage import Usage
@@ -65,6 +68,27 @@ class _WhenRead(Mapping[str, Scores]):
         return len(self._ways)
 
 
+class _Kept(Value, eq=False, kw_only=True):
+    """Of the score plugins that read only the spec and the nodes, for the scored `rows`.
+
+    `notes` and `skipped`: what their PreScore wrote, and which skip Score. `found`: their sum; `ways`: as in
+    `_WhenRead`. `left`: the plugins that must be asked.
+    """
+
+    spec: ref[PodSpec]
+    rows: Rows
+    notes: Mapping[type, object]
+    skipped: frozenset[str]
+    left: tuple[ScorePlugin, ...]
+    found: tuple[Scores, ...]
+    ways: Mapping[str, Callable[[], Scores]]
+
+
+def _in_little(scores: Scores) -> Scores:
+    """In a byte each, if they are small enough: each spec has its own."""
+    return scores.astype(np.uint8) if np.maximum.reduce(scores, initial=0) < 256 else scores
+
+
 class Scorer:
     """The score plugins of one profile. Has no state of its own."""
 
@@ -74,6 +98,7 @@ class Scorer:
         self._scores: tuple[ScorePlugin, ...] = plugins.at("score")
         # Looked up once: the lookup costs more than many scores.
         self._scores_all = {p.name: p for p in self._scores if isinstance(p, ScoreAllPlugin)}
+        self._tabled = {p.name: p for p in self._scores if isinstance(p, TabledScorePlugin)}
         self._normalizers = {p.name: p for p in self._scores if isinstance(p, NormalizePlugin)}
         # A profile may disable a plugin's PreScore but not its Score. Plugins then prepare in Score
         # (`prepares_late`) or end the cycle with an error.
@@ -84,8 +109,12 @@ class Scorer:
             and p not in self._pre_scores
             and isinstance(p, PreScorePlugin)
         )
+        by_spec = () if self._late else tuple(p for p in self._pre_scores if isinstance(p, PreparesBySpec))
+        self._by_spec = tuple(p for p in by_spec if p.prepares_by_spec)
+        self._not_by_spec = tuple(p for p in self._pre_scores if p not in self._by_spec)
         at_once = () if self._late else tuple(self._scores_all.values())
         self._node_rules = {p.name: p for p in at_once if isinstance(p, NodeRulePlugin)}
+        self._kept_rules = {name for name, p in self._node_rules.items() if p not in self._not_by_spec}
         self._usage_rules = {
             p.name: p for p in at_once if isinstance(p, UsageRulePlugin) and p.name not in self._normalizers
         }
@@ -98,14 +127,22 @@ class Scorer:
         """See `Runner.score`."""
         if not self._scores:
             return ScoreTable(nodes, {}, np.ones(len(nodes), dtype=np.int64))
-        state.skipped_scores = self._prepared(state, pod, nodes)
+        kept = self._kept_for(pod, nodes)
+        if kept is not None:
+            state.write_all(kept.notes)
+        state.skipped_scores = self._prepared(state, pod, nodes, kept)
         # If `nodes` are more than half of all nodes, scoring all is cheaper than picking `nodes` out of every column.
-        is_most = not nodes.is_all and 2 * len(nodes) > len(nodes.columns)
+        is_most = not nodes.is_all and 2 * len(nodes.rows) > len(nodes.columns.nodes)
         asked = NodeList(nodes.snapshot, None, nodes.rules) if is_most else nodes
         ways: dict[str, Callable[[], Scores]] = {}
         rules: list[UsageRulePlugin] = []
         found: list[Scores] = []
-        for plugin in self._scores:
+        left = self._scores
+        if kept is not None and kept.rows is nodes.rows:
+            left = kept.left
+            ways.update(kept.ways)
+            found += kept.found
+        for plugin in left:
             if plugin.name in state.skipped_scores:
                 continue
             rule = self._usage_rules.get(plugin.name)
@@ -124,10 +161,41 @@ class Scorer:
         total = reduce(np.add, found) if found else np.zeros(len(nodes), dtype=np.int64)
         return ScoreTable(nodes, _WhenRead(ways), total)
 
-    def _prepared(self, state: CycleState, pod: Pod, nodes: NodeList) -> frozenset[str]:
+    def _kept_for(self, pod: Pod, nodes: NodeList) -> _Kept | None:
+        """What `PreparesBySpec` and `NodeRulePlugin` give for every pod with this spec. None if a plugin fails."""
+        columns, spec = nodes.columns, pod.spec
+        known: _Kept | None = columns.kept_scores.get((self, id(spec)))
+        if known is not None and known.spec() is spec and (known.rows is nodes.rows or nodes.rows.flags.writeable):
+            return known
+        state, skipped = CycleState(), set[str]()
+        for plugin in self._by_spec:
+            verdict = plugin.pre_score(state, pod, nodes)
+            if verdict.is_skip:
+                skipped.add(plugin.name)
+            elif not verdict.is_success:
+                return None
+        found: dict[str, Scores] = {}
+        left = list(self._scores)
+        for each in self._scores if not nodes.rows.flags.writeable else ():  # else the rows are not asked for again
+            if each.name in self._kept_rules:
+                left.remove(each)
+                if each.name not in skipped:
+                    found[each.name] = _in_little(self._weighed_anew(each, state, pod, nodes, nodes))
+        kept = columns.kept_scores[self, id(spec)] = _Kept(
+            spec=ref(spec),
+            rows=nodes.rows,
+            notes=state.notes,
+            skipped=frozenset(skipped),
+            left=tuple(left),
+            found=() if not found else (_in_little(reduce(np.add, found.values(), np.zeros(len(nodes), np.int64))),),
+            ways={name: partial(_as_scores, scores) for name, scores in found.items()},
+        )
+        return kept
+
+    def _prepared(self, state: CycleState, pod: Pod, nodes: NodeList, kept: _Kept | None) -> frozenset[str]:
         """Runs PreScore: the names of the plugins that skip Score for the pod."""
         skipped: set[str] = set()
-        for plugin in self._pre_scores:
+        for plugin in self._pre_scores if kept is None else self._not_by_spec:
             verdict = plugin.pre_score(state, pod, nodes)
             if type(verdict) is not Verdict:
                 check_verdict(plugin.name, "pre_score", verdict)
@@ -135,7 +203,7 @@ class Scorer:
                 skipped.add(plugin.name)
             elif not verdict.is_success:
                 raise CycleError(plugin.name, f'running PreScore plugin "{plugin.name}": {verdict.message}')
-        return frozenset(skipped)
+        return frozenset(skipped) if kept is None else kept.skipped.union(skipped)
 
     # ---- scores by the pods' requests ----
 
@@ -180,6 +248,9 @@ class Scorer:
     def _weighed_anew(
         self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList, asked: NodeList
     ) -> Scores:
+        table = self._table(plugin, state, pod, nodes)
+        if table is not None:
+            return table
         scores = self._raw(plugin, state, pod, nodes, asked)
         normalizer = self._normalizers.get(plugin.name)
         if normalizer is not None:
@@ -194,6 +265,20 @@ class Scorer:
                 f"{MAX_NODE_SCORE}] after normalizing (node {nodes.names[place]})",
             )
         return self._times_weight(plugin.name, scores)
+
+    def _table(self, plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeList) -> Scores | None:
+        tabled = self._tabled.get(plugin.name)
+        if tabled is None or self._late:
+            return None
+        try:
+            found = tabled.score_table(state, pod, nodes)
+        except UnpreparedError as missing:
+            raise _unprepared(plugin.name, missing) from missing
+        if found is None:
+            return None
+        scores, places = found
+        weight = self._weights[plugin.name]
+        return np.array([score * weight for score in scores], dtype=np.int64).take(places)
 
     def _times_weight(self, name: str, scores: Scores) -> Scores:
         weight = self._weights[name]
@@ -220,6 +305,10 @@ class Scorer:
 
 def _unchanged(scores: Scores) -> Scores:
     return scores
+
+
+def _as_scores(scores: Scores) -> Scores:
+    return scores.astype(np.int64)
 
 
 def _unprepared(name: str, missing: UnpreparedError) -> CycleError:

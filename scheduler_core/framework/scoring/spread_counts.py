@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler_core.framework.extension_points import Scores
+from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
 from scheduler_core.model.labels import EVERYTHING, LabelSelector, Requirement
 from scheduler_core.model.node import HOSTNAME_LABEL
 from scheduler_core.model.pod import Pod, TopologySpreadConstraint
@@ -23,7 +23,7 @@ from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_labels import Topology, sum_by_code
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
-from scheduler_core.snapshot.pods.tallies import QueryTally
+from scheduler_core.snapshot.pods.tallies import DomainTally, QueryTally
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
@@ -119,6 +119,15 @@ def _pods_per_node(snapshot: Snapshot, namespace: str, selector: LabelSelector) 
     return snapshot.tally(QueryTally(_query(namespace, selector)))
 
 
+def _pods_per_domain(snapshot: Snapshot, namespace: str, constraint: TopologySpreadConstraint) -> Ints:
+    """As `_pods_per_node`, over all nodes of each domain. The last element is for nodes without the key."""
+    selector = constraint.selector
+    if selector.is_empty or selector.requirements is None:
+        return np.zeros(snapshot.columns.labels.topology(constraint.topology_key).missing + 1, dtype=np.int64)
+    tally = DomainTally(_query(namespace, selector), constraint.topology_key)
+    return snapshot.tally(tally).astype(np.int64)
+
+
 # ---- which nodes count ----
 
 
@@ -176,10 +185,18 @@ class HardConstraint(Value, eq=False):
         return (0 if code is None else int(self.counts[code])) + self.own - self.fewest
 
     @property
+    def is_any_too_skewed(self) -> bool:
+        """Whether the pod would exceed maxSkew in some domain."""
+        return bool(np.maximum.reduce(self.counts) > self._most)
+
+    @property
     def too_skewed(self) -> Mask:
         """For each node, whether the pod would exceed maxSkew in its domain."""
-        by_domain = self.counts > self.constraint.max_skew - self.own + self.fewest
-        return by_domain.take(self.topology.codes)
+        return (self.counts > self._most).take(self.topology.codes)
+
+    @property
+    def _most(self) -> int:
+        return self.constraint.max_skew - self.own + self.fewest
 
     def changed(self, other: Pod, row: int, sign: int) -> HardConstraint:
         """After `other` was added to the node (`sign` 1) or removed (-1). Unlike `count_hard`, counts terminating pods
@@ -222,8 +239,10 @@ def _count_hard(
 ) -> HardConstraint:
     topology = snapshot.columns.labels.topology(constraint.topology_key)
     participating = _both(complete, _included(snapshot, pod, constraint))
-    pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
-    counts = topology.sum_by_domain(pods if participating is None else pods * participating)
+    if participating is None:
+        counts = _pods_per_domain(snapshot, pod.namespace, constraint)
+    else:
+        counts = topology.sum_by_domain(_pods_per_node(snapshot, pod.namespace, constraint.selector) * participating)
     is_domain: Mask | None = None
     if participating is not None:
         is_domain = np.zeros(topology.missing + 1, dtype=bool)
@@ -253,21 +272,21 @@ class SoftConstraint(Value, eq=False):
     by_domain: Ints | None
     by_node: Counts | None
 
-    def points(self) -> tuple[NDArray[np.intp] | Counts, Floats]:
+    def points(self) -> tuple[NDArray[np.intp] | Counts, list[float]]:
         """What this constraint adds to each node's raw score: a code for each node, and the points for each code.
 
         With the host name as key, the code is the number of matching pods on the node, otherwise the index of the
         node's domain. Nodes without the key share one further code, with 0 points.
         """
-        more = float(self.constraint.max_skew - 1)
+        weight, more = self.weight, float(self.constraint.max_skew - 1)
         if self.by_domain is not None:
-            by_code = self.by_domain.astype(np.float64) * self.weight + more
+            by_code = [count * weight + more for count in self.by_domain.tolist()]
             if not self.topology.everywhere:
                 by_code[self.topology.missing] = 0.0
             return self.topology.codes, by_code
         counts = _required(self.by_node)
-        by_code = np.arange(int(np.maximum.reduce(counts, initial=0)) + 2, dtype=np.float64) * self.weight + more
-        by_code[-1] = 0.0  # for nodes without the key
+        by_code = [count * weight + more for count in range(int(np.maximum.reduce(counts, initial=0)) + 1)]
+        by_code.append(0.0)  # for nodes without the key
         codes = counts if self.topology.everywhere else np.where(self.topology.present, counts, len(by_code) - 1)
         return codes, by_code
 
@@ -282,14 +301,28 @@ class SoftSpread(Value):
     def scores(self, nodes: NodeList) -> Scores:
         """Raw scores: more matching pods in a node's domains give a higher raw and later a lower normalized score."""
         found = [soft.points() for soft in self.constraints]
-        if math.prod(len(by_code) for _, by_code in found) <= len(nodes):
-            # Few combinations of codes occur, so the scores of all combinations cost less than those of all nodes.
-            table = _rounded(reduce(np.add.outer, [by_code for _, by_code in found]).ravel())
-            cells = reduce(lambda cells, more: cells * len(more[1]) + more[0], found[1:], found[0][0])
-            rounded = table.take(nodes.take(cells))
-        else:
-            rounded = _rounded(reduce(np.add, [by_code.take(nodes.take(codes)) for codes, by_code in found]))
+        rounded = _rounded(reduce(np.add, [np.array(by_code).take(nodes.take(codes)) for codes, by_code in found]))
         return rounded if self.ignored is None else np.where(nodes.take(self.ignored), 0, rounded)
+
+    def table(self, nodes: NodeList) -> tuple[list[int], NDArray[np.integer]] | None:
+        """The normalized score of each combination of codes, and the combination of each node. None if there are many
+        combinations, or if nodes are ignored."""
+        found = [soft.points() for soft in self.constraints]
+        if self.ignored is not None or math.prod(len(by_code) for _, by_code in found) > _MOST_COMBINATIONS:
+            return None
+        cells: NDArray[np.integer]
+        (cells, totals), *others = found
+        for codes, by_code in others:
+            cells = cells * len(by_code) + codes
+            totals = [total + points for total in totals for points in by_code]
+        cells = nodes.take(cells)
+        occurs = np.bincount(cells, minlength=len(totals)).tolist()
+        raw = [_rounded_one(total) if number else -1 for total, number in zip(totals, occurs, strict=True)]
+        most = max(raw, default=0)
+        if most <= 0:
+            return [MAX_NODE_SCORE] * len(raw), cells
+        highest = most + min(each for each in raw if each >= 0)
+        return [MAX_NODE_SCORE * (highest - each) // most if each >= 0 else 0 for each in raw], cells
 
     def score_of(self, pod: Pod, node_info: NodeInfo) -> int:
         """The node's score in `scores`. For constraints over host names, counts the matching pods of `node_info`."""
@@ -303,6 +336,16 @@ class SoftSpread(Value):
                     soft.constraint.max_skew - 1
                 )
         return int(math.floor(abs(total)) + (abs(total) - math.floor(abs(total)) >= 0.5)) * (1 if total >= 0 else -1)
+
+
+_MOST_COMBINATIONS: Final = 64
+"""With more, arrays cost less than lists."""
+
+
+def _rounded_one(total: float) -> int:
+    """As `_rounded`."""
+    whole = math.trunc(total)
+    return whole + math.trunc((total - whole) * 2)
 
 
 def _rounded(totals: Floats) -> Scores:
@@ -351,12 +394,16 @@ def _count_soft(
     scored: NDArray[np.intp],
 ) -> SoftConstraint:
     topology = snapshot.columns.labels.topology(constraint.topology_key)
-    pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
     if constraint.topology_key == HOSTNAME_LABEL:
+        pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
         return SoftConstraint(constraint, topology, _weight(len(scored)), None, pods)
     codes = _codes_with_missing_as_empty(topology)
     taking_part = _both(complete, _included(snapshot, pod, constraint))
-    by_domain = sum_by_code(codes, pods if taking_part is None else pods * taking_part, topology.missing + 1)
+    if taking_part is None and codes is topology.codes:
+        by_domain = _pods_per_domain(snapshot, pod.namespace, constraint)
+    else:
+        pods = _pods_per_node(snapshot, pod.namespace, constraint.selector)
+        by_domain = sum_by_code(codes, pods if taking_part is None else pods * taking_part, topology.missing + 1)
     return SoftConstraint(constraint, topology, _weight(_domains_among(scored, codes, topology)), by_domain, None)
 
 

@@ -18,13 +18,27 @@ from scheduler_core.values import Value
 
 class PodChange(Value, eq=False):
     """A pod that was added to a node (`sign` 1) or removed from it (−1). `class_number` and `group` are the numbers
-    of its class and its affinity group."""
+    of its class and its affinity group. `replaced`: the pod whose place it took, if counts cannot tell the two apart
+    (`count_alike`)."""
 
     sign: int
     row: int
     pod: Pod
     class_number: int
     group: int
+    replaced: Pod | None = None
+
+
+def count_alike(one: Pod, other: Pod) -> bool:
+    """Whether they are the same pod with the same labels, spec and resize, such as before and after it became ready."""
+    return (
+        one.spec is other.spec
+        and one.labels == other.labels
+        and one.resize is other.resize
+        and one.terminating == other.terminating
+        and one.name == other.name
+        and one.namespace == other.namespace
+    )
 
 
 # With this many chained logs a lookup is slower than copying them into one.
@@ -59,6 +73,8 @@ class ChangeLog:
         self._all.append(change)
         self._of_pod[change.pod.key].append(place)
         self._of_row[change.row].append(place)
+        if change.replaced is not None:
+            return
         self._of_class[change.class_number].append(place)
         if change.group != NO_GROUP:
             self._of_group[change.group].append(place)
@@ -101,19 +117,19 @@ class ChangeLog:
         self, index: Mapping[int, list[int]], wanted: Collection[int], start: int, end: int
     ) -> list[PodChange]:
         found: list[PodChange] = []
+        every, offset = self._all, self._start
         for key in wanted:
             places = index.get(key)
             if places is not None and places[-1] >= start:
-                found.extend(
-                    self._all[place - self._start]
-                    for place in places[bisect_left(places, start) : bisect_left(places, end)]
-                )
+                found += [every[at - offset] for at in places[bisect_left(places, start) : bisect_left(places, end)]]
         return found
 
     def of_classes(self, numbers: Collection[int], start: int, end: int) -> list[PodChange]:
         """The changes of pods of these classes at the positions `start` to `end` − 1, in no particular order."""
+        if start >= self._start:
+            return self._between(self._of_class, numbers, start, end)
         earlier: list[PodChange] = []
-        if self._before is not None and start < self._start:
+        if self._before is not None:
             earlier = self._before.of_classes(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_class, numbers, start, end)
 
@@ -125,11 +141,12 @@ class ChangeLog:
             earlier = self._before.of_groups(numbers, start, min(end, self._start))
         return earlier + self._between(self._of_group, numbers, start, end)
 
-    def between(self, start: int, end: int) -> Iterator[PodChange]:
+    def between(self, start: int, end: int) -> list[PodChange]:
         """The changes at the positions `start` to `end` − 1, in order."""
-        if self._before is not None and start < self._start:
-            yield from self._before.between(start, min(end, self._start))
-        yield from self._all[max(start - self._start, 0) : max(end - self._start, 0)]
+        if start >= self._start:
+            return self._all[start - self._start : end - self._start]
+        earlier = [] if self._before is None else self._before.between(start, min(end, self._start))
+        return earlier + self._all[: max(end - self._start, 0)]
 
 
 class Changes(Value):
@@ -144,16 +161,24 @@ class Changes(Value):
         return self.end - self.start
 
     def __iter__(self) -> Iterator[PodChange]:
-        return self.log.between(self.start, self.end)
+        """A pod that took another one's place comes after the removal of that one."""
+        for change in self.log.between(self.start, self.end):
+            if change.replaced is not None:
+                yield PodChange(-1, change.row, change.replaced, change.class_number, change.group)
+            yield change
+
+    def counted(self) -> list[PodChange]:
+        """Without the pods that took the place of one that counts alike."""
+        return [change for change in self.log.between(self.start, self.end) if change.replaced is None]
 
     def of_classes(self, numbers: Collection[int]) -> list[PodChange]:
-        """The changes of pods of these classes, in no particular order."""
+        """The changes in the number of pods of these classes, in no particular order."""
         if len(numbers) > len(self):
-            return [change for change in self if change.class_number in numbers]
+            return [change for change in self.counted() if change.class_number in numbers]
         return self.log.of_classes(numbers, self.start, self.end)
 
     def of_groups(self, numbers: Collection[int]) -> list[PodChange]:
-        """The changes of pods of these affinity groups, in no particular order."""
+        """The changes in the number of pods of these affinity groups, in no particular order."""
         if len(numbers) > len(self):
-            return [change for change in self if change.group in numbers]
+            return [change for change in self.counted() if change.group in numbers]
         return self.log.of_groups(numbers, self.start, self.end)

@@ -111,7 +111,7 @@ class ChangingUsage:
         """For another number of nodes. For nodes that exist before and after, the sums must be the same."""
         return ChangingUsage(_Sums(sums.copy(), self._length), self._log, self._length)
 
-    @property
+    @cached_property
     def version(self) -> UsageVersion:
         """The key for `changed_since` of another `ChangingUsage`."""
         return UsageVersion(ref(self._log), self._length)
@@ -142,9 +142,14 @@ class ChangingUsage:
             if one.before is None:
                 return None
             one, length = one.before
-        rows += one.rows[min(length, its_length) : max(length, its_length)]
+        return self._existing([*rows, *one.rows[min(length, its_length) : max(length, its_length)]])
+
+    def _existing(self, rows: list[int]) -> Rows:
+        """Each once and in order, without the rows of removed nodes."""
         found = sorted(set(rows))
-        return np.array(found[: bisect_left(found, len(self))], dtype=np.intp)  # without the rows of removed nodes
+        if found and found[-1] >= len(self):
+            del found[bisect_left(found, len(self)) :]
+        return np.array(found, dtype=np.intp)
 
     def __len__(self) -> int:
         return int(self._newest.values.shape[1])

@@ -19,7 +19,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.nodes.changing_nodes import ChangingNodes
 from scheduler_core.snapshot.pods.affinity_groups import AffinityGroups
-from scheduler_core.snapshot.pods.change_log import ChangeLog, Changes, PodChange
+from scheduler_core.snapshot.pods.change_log import ChangeLog, Changes, PodChange, count_alike
 from scheduler_core.snapshot.pods.pod_classes import PodClasses
 from scheduler_core.snapshot.pods.pod_table import PodTable
 from scheduler_core.snapshot.remembered import Remembered
@@ -63,12 +63,14 @@ class Tally(Protocol[Value]):
 
 @dataclass(slots=True)
 class _Counted:
-    """A cached count. It includes the first `length` entries of the log; `rows` is the number of nodes."""
+    """A cached count. It includes the first `length` entries of the log; `rows` is the number of nodes. `identity`:
+    that of the columns for which it was asked last."""
 
     length: int
     basis: Hashable
     rows: int
     value: Any
+    identity: object = None
 
     def over(self, tally: Tally[Any], rows: int) -> None:
         if rows != self.rows:
@@ -80,6 +82,14 @@ class _Counted:
 
 _Memo = dict[Hashable, _Counted]
 _MADE_ONCE: Final = _Counted(0, object(), 0, None)
+
+
+def _replaced(changes: Sequence[tuple[int, int, Pod]]) -> Pod | None:
+    """The removed pod, if the changes only exchange it for one that counts alike. Most events of placed pods do."""
+    if len(changes) != 2:
+        return None
+    (off, row, old), (on, place, new) = changes
+    return old if (off, on) == (-1, 1) and row == place and count_alike(old, new) else None
 
 
 class Placements:
@@ -131,6 +141,15 @@ class Placements:
     def tally(self, tally: Tally[Value], columns: Columns) -> Value:
         """The count for the current pods. Callers share the value, so nothing may change it."""
         known = self._memo.get(tally)
+        if known is not None and known.identity is columns.identity and self._width <= known.rows:
+            length = known.length
+            if length < self._length:  # as nearly always: only pods have changed
+                changes = Changes(self._log, length, self._length)
+                known.value = tally.after(known.value, changes, columns, self.table)
+                known.length = self._length
+            if length <= self._length:
+                count: Value = known.value
+                return count
         if known is not None and known.length > self._length:  # derived placements have updated the count
             self._part()
             known = None
@@ -141,6 +160,7 @@ class Placements:
             changes = Changes(self._log, known.length, self._length)
             known.length, known.value = self._length, tally.after(known.value, changes, columns, self.table)
         known.over(tally, len(columns))
+        known.identity = columns.identity
         result: Value = known.value
         return result
 
@@ -178,8 +198,9 @@ class Placements:
 
     def _after(self, changes: Sequence[tuple[int, int, Pod]], rows: int) -> Placements:
         kinds, affinities = self.table.kinds, self.table.affinities
-        for sign, row, pod in changes:
-            self._log.append(PodChange(sign, row, pod, kinds.number_of(pod), affinities.number_of(pod.spec)))
+        replaced = _replaced(changes)
+        for sign, row, pod in changes if replaced is None else changes[1:]:
+            self._log.append(PodChange(sign, row, pod, kinds.number_of(pod), affinities.number_of(pod.spec), replaced))
         width = max(self._width, rows)
         return Placements(self.table, self._log, len(self._log), self._memo, self._memo_of_table, width=width)
 

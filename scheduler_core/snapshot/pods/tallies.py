@@ -61,16 +61,20 @@ class UsageTally(Value):
         table: PodTable,  # noqa: ARG002 - the protocol's
     ) -> ChangingUsage:
         pods: dict[tuple[int, int, int], Pod] = {}
-        numbered: list[tuple[tuple[int, int, int], int]] = []
-        for change in changes:
-            kind = (change.row, id(change.pod.spec), id(change.pod.resize))
-            numbered.append((kind, change.sign))
-            pods[kind] = change.pod
-        left = _net(numbered)
-        if not left:
-            return value
-        names = columns.resource_names
-        return value.plus((kind[0], number * _usage_line(pods[kind], self.rules, names)) for kind, number in left)
+        numbers: dict[tuple[int, int, int], int] = {}
+        for change in changes.counted():
+            pod = change.pod
+            kind = (change.row, id(pod.spec), id(pod.resize))
+            numbers[kind] = numbers.get(kind, 0) + change.sign
+            pods[kind] = pod
+        names, rules = columns.resource_names, self.rules
+        more = [
+            (kind[0], line if number == 1 else number * line)
+            for kind, number in numbers.items()
+            if number
+            for line in (_usage_line(pods[kind], rules, names),)
+        ]
+        return value.plus(more) if more else value
 
     def basis(self, columns: Columns) -> Hashable:
         return columns.resource_names
@@ -181,7 +185,7 @@ class HostPortTally(Value):
         columns: Columns,
         table: PodTable,  # noqa: ARG002 - the protocol's
     ) -> Mapping[HostPort, Ints]:
-        relevant = [(change, port) for change in changes for port in change.pod.spec.host_ports]
+        relevant = [(change, port) for change in changes.counted() for port in change.pod.spec.host_ports]
         ports, rows = dict(value), max(len(columns), *(1 + change.row for change, _ in relevant), 0)
         for change, port in relevant:
             ports[port] = ports[port].copy() if port in ports else np.zeros(rows, dtype=np.int64)

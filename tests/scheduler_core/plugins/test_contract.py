@@ -27,6 +27,7 @@ from scheduler_core.framework.extension_points import (
     PreScorePlugin,
     ScoreAllPlugin,
     ScorePlugin,
+    TabledScorePlugin,
 )
 from scheduler_core.framework.plugin_set import METHOD_OF, serves
 from scheduler_core.model.manifests.from_manifest import pod_from_manifest
@@ -79,8 +80,8 @@ def check_filter(plugin: Any, pod: Pod, snapshot: Snapshot) -> None:
 
 
 def check_score(plugin: Any, pod: Pod, snapshot: Snapshot, rows: np.ndarray[Any, Any]) -> None:
-    """Checks that a call for all nodes gives the same scores as a call for each node, and that normalized scores are
-    between 0 and 100."""
+    """Checks that a call for all nodes and a table give the same scores as a call for each node, and that normalized
+    scores are between 0 and 100."""
     nodes, state = NodeList(snapshot, rows), CycleState()
     if isinstance(plugin, PreFilterPlugin):
         plugin.pre_filter(state, pod, nodes)
@@ -96,6 +97,9 @@ def check_score(plugin: Any, pod: Pod, snapshot: Snapshot, rows: np.ndarray[Any,
         normalized = plugin.normalize(state, pod, nodes, one_by_one)
         assert one_by_one.tolist() == before.tolist(), "normalize returns a new array"
         one_by_one = normalized
+    table = plugin.score_table(state, pod, nodes) if isinstance(plugin, TabledScorePlugin) else None
+    if table is not None:
+        assert [table[0][place] for place in table[1]] == one_by_one.tolist()
     assert all(0 <= score <= 100 for score in one_by_one)
 
 

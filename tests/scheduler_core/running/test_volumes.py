@@ -313,6 +313,43 @@ def test_a_provisioned_volume_that_the_node_cannot_reach_sends_the_pod_back() ->
     assert said(world).endswith('pv "pv-data" node affinity doesn\'t match node "n1"')
 
 
+@pytest.mark.parametrize("is_reachable", [True, False])
+def test_a_claim_whose_volume_the_watch_has_not_shown_yet_is_waited_for(is_reachable: bool) -> None:
+    world = with_storage()
+    coming(world, ("db", 1, 0), volumes=using("data"))
+    answer(world, PatchVolume)
+    answer(world, WriteStatus)
+    world.deliver()
+    world.volumes_work()
+    if not is_reachable:
+        made = world.objects["PersistentVolume", "pv-data"]
+        made["spec"]["nodeAffinity"] = volume("v", zones=("far",))["spec"]["nodeAffinity"]
+        world.backlog = [event for event in world.backlog if event["object"]["kind"] != "PersistentVolume"]
+        world.put(made, "ADDED")
+    world.backlog.sort(key=lambda event: event["object"]["kind"], reverse=True)  # the claim's events come first
+    of_claim = sum(event["object"]["kind"] == "PersistentVolumeClaim" for event in world.backlog)
+    world.deliver(of_claim)
+    assert on_its_way(world) == [BindingStep.VOLUMES]
+    world.deliver()
+    assert kinds(world) == (["Bind"] if is_reachable else ["WriteStatus"])
+
+
+def test_a_claim_whose_version_is_no_number_is_not_written() -> None:
+    world = with_storage()
+    held = world.objects["PersistentVolumeClaim", "data"]
+    held["metadata"]["resourceVersion"] = "new"
+    world.collect(world.machine.take({"type": "MODIFIED", "object": held}, world.now))
+    coming(world, ("db", 1, 0), volumes=using("data"))
+    assert patches(world) == []
+    assert said(world).endswith("the resourceVersion of PersistentVolumeClaim default/data is not a number")
+
+
+def test_a_pod_without_volumes_needs_no_time_to_bind_them() -> None:
+    world = with_storage(scheduler=slow(0))
+    coming(world, ("a", 1, 0))
+    assert kinds(world) == ["Bind"]
+
+
 def test_a_new_process_goes_on_where_the_last_one_died() -> None:
     world = with_storage("n1", "n2")
     coming(world, ("db", 1, 0), volumes=using("data"))
