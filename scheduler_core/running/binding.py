@@ -86,12 +86,19 @@ def decide_permit(parts: Parts, uid: str, plugin: str, message: str, now: float)
     del binding.permits[plugin]
     parts.permits.show(uid, tuple(binding.permits))
     if not binding.permits:
+        _count_permit(parts, binding, "Success", now)
         _permitted(parts, binding, now)
 
 
 def reject(parts: Parts, binding: PodOnItsWay, message: str, now: float, *, plugin: str = "") -> None:
     """A pod before its Bind: it goes back into the queue."""
+    if binding.step is BindingStep.PERMIT:
+        _count_permit(parts, binding, "Unschedulable", now)
     fail(parts, binding, message, now, refused_by=(plugin,) if plugin else tuple(binding.permits))
+
+
+def _count_permit(parts: Parts, binding: PodOnItsWay, result: str, now: float) -> None:
+    parts.out.append(Count(metric="permit_wait_duration_seconds", label=result, amount=now - binding.since))
 
 
 def _permitted(parts: Parts, binding: PodOnItsWay, now: float) -> None:

@@ -99,6 +99,7 @@ class RunningScheduler:
             answered=self.pump.answered,
             noted=self._note,
             counted=metrics.counted,
+            requested=metrics.requested,
         )
         self.pump.use(self.writer)
         self.feed = SchedulerFeed(
@@ -109,6 +110,8 @@ class RunningScheduler:
             chance=process.chance,
         )
         self._election: _ElectionThread | None = None
+        if settings.lease.is_wanted:  # whoever loses the Lease ends
+            metrics.elects(settings.lease.name, lambda: self._election is not None and self._election.won.done())
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set. Ends the process at once if the Lease is lost."""

@@ -207,7 +207,7 @@ def test_metrics_have_kube_schedulers_names(town: Desk, tmp_path: Path) -> None:
 
         bound = 'scheduler_schedule_attempts_total{profile="careen-scheduler",result="scheduled"} 1.0'
         wait_until(lambda: bound in metrics(), metrics)
-        wait_until(lambda: 'scheduler_scheduler_cache_size{type="nodes"} 3.0' in metrics(), metrics)
+        wait_until(lambda: 'scheduler_cache_size{type="nodes"} 3.0' in metrics(), metrics)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
             assert answer.status == 200
 
