@@ -126,8 +126,8 @@ class RunningScheduler:
                 await asyncio.to_thread(self._election.end)
 
     def why_pending(self, pod: str) -> WhyPending | None:
-        """None for a pod that this scheduler does not know. Raises NotSchedulingError while another one schedules, or
-        before everything is listed."""
+        """None for a pod that this scheduler does not know. Takes as long as some cycles. Raises NotSchedulingError
+        while another one schedules, or before everything is listed."""
         if self.feed.missing:
             raise NotSchedulingError(f"the scheduler {self._process.me} has no part in it: {self._doing()}")
         return of_machine(self.pump.machine, pod, self._process.clock.monotonic())
