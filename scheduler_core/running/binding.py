@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from scheduler_core import broken_plugins
 from scheduler_core.cycle_result import CycleResult
+from scheduler_core.extenders.asked_ahead import Unanswered
 from scheduler_core.framework.binding import BindingCycle, blamed
 from scheduler_core.framework.verdict import Verdict, VerdictCode, error
 from scheduler_core.model.pod import Pod
@@ -21,11 +22,20 @@ from scheduler_core.queue.events import ASSIGNED_POD_DELETED
 from scheduler_core.queue.failed_cycle import handle_failed_attempt
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.running import volumes
-from scheduler_core.running.commands import Bind, Count, LookAtPod, Note, PatchVolume, PostPodEvent, WriteStatus
+from scheduler_core.running.commands import (
+    AskExtender,
+    Bind,
+    Count,
+    LookAtPod,
+    Note,
+    PatchVolume,
+    PostPodEvent,
+    WriteStatus,
+)
 from scheduler_core.running.failures import Reaction, WriteOutcome
 from scheduler_core.running.parts import BindingStep, Parts, PodOnItsWay
-from scheduler_core.running.permits import LONGEST_SECONDS
 from scheduler_core.running.refusing import nominate, refuse
+from scheduler_core.running.waiting.permits import LONGEST_SECONDS
 from scheduler_core.snapshot.snapshot import UnknownPodError
 
 LOOK_SECONDS: Final = 10.0
@@ -148,7 +158,13 @@ def _bind(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     pod = binding.pod
     binding.step, binding.since = BindingStep.BIND, now
     parts.writes.withdraw(pod.uid, WriteStatus)
-    verdict = parts.scheduler.extenders.bind(pod, binding.node)
+    try:
+        verdict = parts.scheduler.extenders.bind(pod, binding.node)
+    except Unanswered as asked:
+        number = parts.number()
+        parts.asked[number] = (pod.uid, asked.call)
+        parts.out.append(AskExtender(number=number, call=asked.call))
+        return
     for plugin in parts.scheduler.runner(pod).plugins.at("bind") if verdict is None else ():
         if isinstance(plugin, DefaultBinder):
             send_bind(parts, binding)
@@ -163,6 +179,13 @@ def _bind(parts: Parts, binding: PodOnItsWay, now: float) -> None:
         bound(parts, binding, now)
     else:
         fail(parts, binding, verdict, now)
+
+
+def told(parts: Parts, uid: str, now: float) -> None:
+    """An extender's answer about the binding of this pod is there."""
+    binding = parts.bindings.get(uid)
+    if binding is not None and binding.step is BindingStep.BIND:
+        _bind(parts, binding, now)
 
 
 def send_bind(parts: Parts, binding: PodOnItsWay) -> None:

@@ -16,6 +16,7 @@ from careen.scheduler.wire.limit import RateLimit
 from careen.scheduler.wire.server import Server
 from scheduler_core.running.commands import (
     Answered,
+    AskExtender,
     Bind,
     Command,
     Count,
@@ -49,6 +50,7 @@ class Writer:
         noted: Callable[[Note], None],
         counted: Callable[[Count], None],
         requested: Callable[[str, str, int], None],
+        asked: Callable[[AskExtender], None],
     ) -> None:
         self._lanes = {kind: Lane(server, connections=size) for kind, size in _CONNECTIONS.items()}
         self._event_lane = Lane(server, connections=_EVENT_CONNECTIONS)
@@ -60,6 +62,7 @@ class Writer:
         self._noted = noted
         self._counted = counted
         self._requested = requested
+        self._asked = asked
         self._host = server.authority
         self.dropped_events = 0
 
@@ -79,6 +82,8 @@ class Writer:
                 self._noted(command)
             elif isinstance(command, Count):
                 self._counted(command)
+            elif isinstance(command, AskExtender):
+                self._asked(command)
             elif isinstance(command, PostPodEvent):
                 self._post(command)
             else:

@@ -21,6 +21,7 @@ from tests.careen.cli.conftest import Desk
 from tests.careen.cli.test_plan import a_node
 from tests.careen.cli.test_shadow import a_pod, post
 from tests.patience import ended, wait_until
+from tests.scheduler_core.extenders.extender_server import ExtenderServer
 
 LEASE = "kube-system/careen-scheduler"
 
@@ -210,6 +211,30 @@ def test_metrics_have_kube_schedulers_names(town: Desk, tmp_path: Path) -> None:
         wait_until(lambda: 'scheduler_cache_size{type="nodes"} 3.0' in metrics(), metrics)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
             assert answer.status == 200
+
+
+def test_an_extender_decides_and_a_slow_one_holds_up_no_watch(town: Desk, tmp_path: Path) -> None:
+    with ExtenderServer({"filter": lambda _body: {"NodeNames": ["n2"]}}).running() as server:
+        extender = {"urlPrefix": server.url, "filterVerb": "filter", "nodeCacheCapable": True, "httpTimeout": "60s"}
+        config = {"profiles": [{"schedulerName": "careen-scheduler"}], "extenders": [extender]}
+        (tmp_path / "config.yaml").write_text(json.dumps(config))
+        words = ("--config", str(tmp_path / "config.yaml"), "--metrics-port", "0", "--metrics-host", "127.0.0.1")
+        with scheduling(town, tmp_path, *words) as (_, said):
+            come(town, "a")
+            wait_until(lambda: node_of(town, "a"), said)
+            (port,) = re.findall(r"on port (\d+)", said())
+
+            def metrics() -> str:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+                    return str(answer.read().decode())
+
+            server.delay_seconds = 3600.0
+            come(town, "b")
+            wait_until(lambda: len(server.asked("filter")) == 2, said)
+            town.server.seed(a_node("n3", cpu="4"))
+            wait_until(lambda: 'scheduler_cache_size{type="nodes"} 4.0' in metrics(), metrics)
+            assert not node_of(town, "b")
+    assert node_of(town, "a") == "n2"
 
 
 @pytest.mark.parametrize(
