@@ -196,6 +196,18 @@ def test_a_plugin_of_an_installed_package_decides_if_a_profile_enables_it(town: 
     assert {node_of(town, name) for name in "abc"} == {"n2"}
 
 
+def test_lists_come_as_the_beginning_of_watches_which_go_on(town: Desk, tmp_path: Path) -> None:
+    with scheduling(town, tmp_path) as (_, said):
+        wait_until(lambda: "careen schedules: 3 nodes" in said(), said)
+        come(town, "web-1")
+        wait_until(lambda: node_of(town, "web-1"), said)
+    asked = [each for each in town.server.api.requests if each.resource in ("pods", "nodes")]
+    assert [(each.verb, each.resource) for each in asked if each.verb in ("list", "watch")].count(
+        ("watch", "pods")
+    ) == 1
+    assert not [each for each in asked if each.verb == "list"]
+
+
 def test_metrics_have_kube_schedulers_names(town: Desk, tmp_path: Path) -> None:
     with scheduling(town, tmp_path, "--metrics-port", "0", "--metrics-host", "127.0.0.1") as (_, said):
         come(town, "web-1")
