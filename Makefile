@@ -69,6 +69,7 @@ pictures: $(INSTALLED) ## draws the README's pictures again, from a demo and a p
 docs: $(INSTALLED) ## writes the generated pages of docs/ again
 	$(PYTHON) docs/generate.py
 	$(PYTHON) -m tests.scheduler_core.peer_tables
+	$(PYTHON) -m tests.scheduler_peers.page
 
 .PHONY: image
 image: ## the container image

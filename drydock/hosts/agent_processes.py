@@ -145,7 +145,7 @@ class AgentProcesses:
                     stderr=log,
                     start_new_session=True,
                     cwd=agent.host.root,
-                    env=_environment(),
+                    env=clean_environment(),
                 )
             await asyncio.sleep(_START_SHARE_SECONDS)
         return await agent.process.wait()
@@ -162,7 +162,7 @@ def dies_with_us() -> list[str]:
     return [setpriv, "--pdeathsig", "KILL", "sh", "-c", _UNLESS_ALONE, "sh", str(os.getpid())] if setpriv else []
 
 
-def _environment() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
     """This process's environment without what an agent would read as settings; careen and scheduler_core are in
     PYTHONPATH."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("CAREEN_", "KURED_", "KUBERNETES_"))}

@@ -57,7 +57,6 @@ class EmbeddedCluster:
 
     api: ApiServer
     hosts: Hosts
-    scheduler: SchedulerLoop
     on_down: Callable[[SimulatedHost], None] = field(default=lambda _host: None)
     on_up: Callable[[SimulatedHost], None] = field(default=lambda _host: None)
     # Ends with `PartDied` when the first part does.
@@ -94,11 +93,13 @@ async def running_cluster(
     port: int = 0,
     agent_arguments: Sequence[str] = (),
     citizens: Sequence[Citizen] = (),
+    schedule: Callable[[str], Coroutine[Any, Any, None]] | None = None,
 ) -> AsyncIterator[EmbeddedCluster]:
     """Runs a cluster with the demo's workloads for the `async with` block; all hosts are up when the block begins.
 
     `citizens` of the zoo live beside the demo's workloads. No agent is started; careen's DaemonSet shows
-    `agent_arguments` as its container's.
+    `agent_arguments` as its container's. `schedule` binds the pods of the API server at this URL, in place of the
+    cluster's own loop.
     """
     pace, chance = timings or Timings(), random.Random(seed)
     api = embedded_api(clock=time.monotonic, wall_clock=lambda: datetime.now(UTC), seed=seed, plan=plan)
@@ -116,7 +117,7 @@ async def running_cluster(
         cluster.on_up(host)
 
     hosts = Hosts(by_name, pace, chance, clock=time.monotonic, on_down=down, on_up=up)
-    cluster = EmbeddedCluster(api=api, hosts=hosts, scheduler=SchedulerLoop(api.verbs))
+    cluster = EmbeddedCluster(api=api, hosts=hosts)
     _create(api, manifests, nodes, agent_arguments)
     for host in by_name.values():
         kubelets.node_is_up(host.name, host.boot_id)
@@ -127,7 +128,7 @@ async def running_cluster(
         "controllers": run_controllers(api.verbs, (*CONTROLLERS, *theirs)),
         "kubelets": kubelets.run(),
         "hosts": hosts.run(),
-        "scheduler": cluster.scheduler.run(),
+        "scheduler": SchedulerLoop(api.verbs).run() if schedule is None else schedule(api.url),
     }
     tasks = [asyncio.create_task(part, name=name) for name, part in parts.items()]
     cluster.failure = asyncio.ensure_future(_first_failure(tasks))

@@ -10,6 +10,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from drydock.checker import BrokenRule, judge
@@ -23,6 +24,7 @@ from drydock.hosts.disturbances import (
     mark_as_a_person_would,
 )
 from drydock.hosts.rogues import ROGUES, Rogue, Scene
+from drydock.hosts.scheduler_process import run_scheduler_process
 from drydock.rollout.cluster import EmbeddedCluster, running_cluster
 from drydock.rollout.forecast_score import ForecastScore, score_forecasts
 from drydock.rollout.monitoring_server import serving
@@ -68,6 +70,8 @@ class RolloutPlan:
     port: int = 0
     # Tests of the judge itself need no real agents.
     has_agents: bool = True
+    # `careen scheduler` as a process schedules, instead of the embedded cluster's own loop.
+    has_scheduler: bool = False
     agent_arguments: Sequence[str] = ()
 
 
@@ -350,6 +354,7 @@ async def _rollout(
         port=plan.port,
         agent_arguments=arguments,
         citizens=citizens,
+        schedule=partial(run_scheduler_process, folder) if plan.has_scheduler else None,
     ) as cluster:
         agents = None
         if plan.has_agents:

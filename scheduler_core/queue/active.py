@@ -50,6 +50,11 @@ class ActiveRoom:
         """Uids, in the order in which the pods were popped."""
         return tuple(self._in_flight)
 
+    @property
+    def events(self) -> tuple[ClusterEvent, ...]:
+        """Those kept for the pods in flight."""
+        return tuple(happening.event for happening in self._happenings)
+
     def get(self, key: str) -> QueuedPod | None:
         return self._heap.get(key)
 

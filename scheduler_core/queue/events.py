@@ -60,6 +60,12 @@ class ClusterEvent(Value):
     action: Action
 
     @property
+    def label(self) -> str:
+        """As kube-scheduler's metrics name it, such as `NodeUpdateNodeTaint`."""
+        action = "Update" if self.action == Action.UPDATE else (self.action.name or "").title().replace("_", "")
+        return f"{self.resource}{action}"
+
+    @property
     def is_wildcard(self) -> bool:
         return self.resource is Resource.ANY and self.action == Action.ALL
 
@@ -99,6 +105,8 @@ class EventHint(Value):
     helps: Hint = always
 
 
+POD_ADDED: Final = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
+POD_UPDATED: Final = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE)
 ASSIGNED_POD_ADDED: Final = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETED: Final = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(Resource.ANY, Action.ALL)

@@ -10,9 +10,10 @@ Reads no clock: `now`, in seconds of a clock that never jumps, is an argument, a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import field
 
@@ -20,11 +21,20 @@ from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.active import ActiveRoom, QueueOrder
 from scheduler_core.queue.backoff import BackoffPolicy, BackoffRoom
-from scheduler_core.queue.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
+from scheduler_core.queue.events import FORCE_ACTIVATE, POD_ADDED, POD_UPDATED, UNSCHEDULABLE_TIMEOUT, ClusterEvent
 from scheduler_core.queue.nominations import Nominations
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.waiting import RegisteredHints, Requeue, WaitingRoom
 from scheduler_core.values import Value
+
+# Reasons of kube-scheduler's metric queue_incoming_pods_total, besides the events.
+_ADDED: Final = POD_ADDED.label
+_UPDATED: Final = POD_UPDATED.label
+_FAILED_ATTEMPT: Final = "ScheduleAttemptFailure"
+_BACKOFF_IS_OVER: Final = "BackoffComplete"
+_POPPED_EARLY: Final = "PopFromBackoffQ"
+_TIMEOUT: Final = "UnschedulableTimeout"
+_ACTIVATED: Final = "ForceActivate"
 
 
 class Room(Enum):
@@ -68,6 +78,9 @@ class SchedulingQueue:
         self._backoff = BackoffRoom(self._policy, goes_before)
         self._waiting = WaitingRoom()
         self.nominations = Nominations()
+        self.incoming: Counter[tuple[str, str]] = Counter()
+        """How often a pod came into a part of the queue, and why, as kube-scheduler's metric queue_incoming_pods_total
+        names both."""
 
     # ---- looking ----
 
@@ -83,6 +96,20 @@ class SchedulingQueue:
             "unschedulable": len(self._waiting) - gated,
             "gated": gated,
         }
+
+    def refusals(self) -> Mapping[tuple[str, str], int]:
+        """How many pods each plugin of each profile refused and no attempt has tried again, as kube-scheduler's metric
+        `unschedulable_pods`."""
+        found: Counter[tuple[str, str]] = Counter()
+        for room in (self._active, self._backoff, self._waiting):
+            for queued in room.pods:
+                for plugin in queued.rejectors:
+                    found[plugin, queued.pod.spec.scheduler_name] += 1
+        return found
+
+    def events_kept(self) -> Mapping[str, int]:
+        """The events that wait for pods in flight, by label; pods in flight count as `PodPopped`."""
+        return {"PodPopped": len(self._active.in_flight), **Counter(each.label for each in self._active.events)}
 
     def pods_in(self, room: Room) -> tuple[Pod, ...]:
         """The next pod to be popped comes first if the part is active or back-off; the others have no particular
@@ -118,7 +145,10 @@ class SchedulingQueue:
 
     def add(self, pod: Pod, now: float) -> Room:
         """A new pod. If a PreEnqueue plugin refuses it, it waits outside of the active queue."""
-        room = self._to_active(QueuedPod(pod=pod, timestamp=now), now)
+        return self._add(pod, _ADDED, now)
+
+    def _add(self, pod: Pod, why: str, now: float) -> Room:
+        room = self._to_active(QueuedPod(pod=pod, timestamp=now), why, now)
         if room is Room.ACTIVE:
             self.nominations.add(pod)
         return room
@@ -138,6 +168,8 @@ class SchedulingQueue:
             queued = self._active.take_next()
             if queued is None and self._policy.aligned:
                 queued = self._backoff.take_early()
+                if queued is not None:
+                    self.incoming["active", _POPPED_EARLY] += 1
             if queued is None or self._active.begin(queued):
                 return queued
 
@@ -172,7 +204,7 @@ class SchedulingQueue:
         queued.timestamp = now
         queued.backoff_until = None
         queued.was_flushed = False
-        room = self._requeue(queued, self._judge_missed(queued), now)
+        room = self._requeue(queued, self._judge_missed(queued), _FAILED_ATTEMPT, now)
         self._active.done(queued.pod)
         return room
 
@@ -187,7 +219,7 @@ class SchedulingQueue:
             return None
         found = self.find(new.key)
         if found is None:
-            return self.add(new, now)
+            return self._add(new, _UPDATED, now)
         room, queued = found
         queued.pod = new
         self.nominations.update(old, new)
@@ -222,7 +254,7 @@ class SchedulingQueue:
     def flush_backoff(self, now: float) -> None:
         """Makes pods active whose back-off is over. To be called at the beginning of every second."""
         for queued in self._backoff.take_finished(now):
-            self._to_active(queued, now, from_backoff=True)
+            self._to_active(queued, _BACKOFF_IS_OVER, now, from_backoff=True)
 
     def flush_waiting(self, now: float) -> None:
         """Retries pods that have waited for an event for five minutes. To be called every 30 seconds."""
@@ -230,40 +262,45 @@ class SchedulingQueue:
         for queued in stale:
             queued.was_flushed = True
         if stale:  # else it would only be noted for the pods in flight
-            self._move(stale, UNSCHEDULABLE_TIMEOUT, None, None, now)
+            self._move(stale, UNSCHEDULABLE_TIMEOUT, None, None, now, why=_TIMEOUT)
 
     # ---- the doors ----
 
-    def _requeue(self, queued: QueuedPod, requeue: Requeue, now: float) -> Room:
+    def _requeue(self, queued: QueuedPod, requeue: Requeue, why: str, now: float) -> Room:
         if requeue is Requeue.STAY:
-            self._waiting.put(queued)
-            return Room.WAITING
+            return self._to_waiting(queued, why)
         if requeue is Requeue.AFTER_BACKOFF and self._policy.is_waiting(queued, now):
-            return self._to_backoff(queued)
-        return self._to_active(queued, now)
+            return self._to_backoff(queued, why)
+        return self._to_active(queued, why, now)
 
-    def _to_active(self, queued: QueuedPod, now: float, *, from_backoff: bool = False) -> Room:
+    def _to_waiting(self, queued: QueuedPod, why: str) -> Room:
+        if self._waiting.get(queued.key) is None:
+            self.incoming["unschedulable", why] += 1
+        self._waiting.put(queued)
+        return Room.WAITING
+
+    def _to_active(self, queued: QueuedPod, why: str, now: float, *, from_backoff: bool = False) -> Room:
         # If pods may be popped early from back-off, the PreEnqueue plugins ran when the pod went there.
         if not (from_backoff and self._policy.aligned):
             self._ask_gatekeepers(queued)
         if queued.is_gated:
-            self._waiting.put(queued)
-            return Room.WAITING
+            return self._to_waiting(queued, why)
         if queued.first_attempt_at is None:
             queued.first_attempt_at = now
         self._waiting.remove(queued.key)
         self._backoff.remove(queued.key)
         self._active.put(queued)
+        self.incoming["active", why] += 1
         return Room.ACTIVE
 
-    def _to_backoff(self, queued: QueuedPod) -> Room:
+    def _to_backoff(self, queued: QueuedPod, why: str) -> Room:
         if self._policy.aligned:
             self._ask_gatekeepers(queued)
             if queued.is_gated:
-                self._waiting.put(queued)
-                return Room.WAITING
+                return self._to_waiting(queued, why)
         self._waiting.remove(queued.key)
         self._backoff.put(queued)
+        self.incoming["backoff", why] += 1
         return Room.BACKOFF
 
     def _ask_gatekeepers(self, queued: QueuedPod) -> None:
@@ -277,28 +314,31 @@ class SchedulingQueue:
                 return
         queued.gating_plugin = ""
 
-    def _move(self, candidates: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any, now: float) -> None:
+    def _move(
+        self, candidates: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any, now: float, *, why: str = ""
+    ) -> None:
         for queued in candidates:
             if queued.is_gated and not any(gating.matches(event) for gating in queued.gating_events):
                 continue
             requeue = self._profile_of(queued.pod).hints.judge(queued, event, old, new)
             if requeue is not Requeue.STAY:
                 self._waiting.remove(queued.key)
-                self._requeue(queued, requeue, now)
+                self._requeue(queued, requeue, why or event.label, now)
         self._active.note(event, old, new)
 
     def _activate(self, key: str, now: float) -> bool:
         waiting = self._waiting.get(key)
         if waiting is not None:
-            return self._to_active(waiting, now) is Room.ACTIVE
+            return self._to_active(waiting, _ACTIVATED, now) is Room.ACTIVE
         resting = self._backoff.remove(key)
-        return resting is not None and self._to_active(resting, now, from_backoff=True) is Room.ACTIVE
+        return resting is not None and self._to_active(resting, _ACTIVATED, now, from_backoff=True) is Room.ACTIVE
 
     def _update_waiting(
         self, queued: QueuedPod, old: Pod, new: Pod, changes: Iterable[ClusterEvent], now: float
     ) -> Room:
         for event in changes:
-            room = self._requeue(queued, self._profile_of(new).hints.judge(queued, event, old, new), now)
+            requeue = self._profile_of(new).hints.judge(queued, event, old, new)
+            room = self._requeue(queued, requeue, event.label, now)
             if room is not Room.WAITING:
                 return room
         return Room.WAITING

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from scheduler_core import broken_plugins
 from scheduler_core.cycle_result import CycleResult
+from scheduler_core.extenders.asked_ahead import Unanswered
 from scheduler_core.framework.binding import BindingCycle, blamed
 from scheduler_core.framework.verdict import Verdict, VerdictCode, error
 from scheduler_core.model.pod import Pod
@@ -21,11 +22,20 @@ from scheduler_core.queue.events import ASSIGNED_POD_DELETED
 from scheduler_core.queue.failed_cycle import handle_failed_attempt
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.running import volumes
-from scheduler_core.running.commands import Bind, Count, LookAtPod, Note, PatchVolume, PostPodEvent, WriteStatus
+from scheduler_core.running.commands import (
+    AskExtender,
+    Bind,
+    Count,
+    LookAtPod,
+    Note,
+    PatchVolume,
+    PostPodEvent,
+    WriteStatus,
+)
 from scheduler_core.running.failures import Reaction, WriteOutcome
 from scheduler_core.running.parts import BindingStep, Parts, PodOnItsWay
-from scheduler_core.running.permits import LONGEST_SECONDS
 from scheduler_core.running.refusing import nominate, refuse
+from scheduler_core.running.waiting.permits import LONGEST_SECONDS
 from scheduler_core.snapshot.snapshot import UnknownPodError
 
 LOOK_SECONDS: Final = 10.0
@@ -86,12 +96,19 @@ def decide_permit(parts: Parts, uid: str, plugin: str, message: str, now: float)
     del binding.permits[plugin]
     parts.permits.show(uid, tuple(binding.permits))
     if not binding.permits:
+        _count_permit(parts, binding, "Success", now)
         _permitted(parts, binding, now)
 
 
 def reject(parts: Parts, binding: PodOnItsWay, message: str, now: float, *, plugin: str = "") -> None:
     """A pod before its Bind: it goes back into the queue."""
+    if binding.step is BindingStep.PERMIT:
+        _count_permit(parts, binding, "Unschedulable", now)
     fail(parts, binding, message, now, refused_by=(plugin,) if plugin else tuple(binding.permits))
+
+
+def _count_permit(parts: Parts, binding: PodOnItsWay, result: str, now: float) -> None:
+    parts.out.append(Count(metric="permit_wait_duration_seconds", label=result, amount=now - binding.since))
 
 
 def _permitted(parts: Parts, binding: PodOnItsWay, now: float) -> None:
@@ -141,7 +158,13 @@ def _bind(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     pod = binding.pod
     binding.step, binding.since = BindingStep.BIND, now
     parts.writes.withdraw(pod.uid, WriteStatus)
-    verdict = parts.scheduler.extenders.bind(pod, binding.node)
+    try:
+        verdict = parts.scheduler.extenders.bind(pod, binding.node)
+    except Unanswered as asked:
+        number = parts.number()
+        parts.asked[number] = (pod.uid, asked.call)
+        parts.out.append(AskExtender(number=number, call=asked.call))
+        return
     for plugin in parts.scheduler.runner(pod).plugins.at("bind") if verdict is None else ():
         if isinstance(plugin, DefaultBinder):
             send_bind(parts, binding)
@@ -156,6 +179,13 @@ def _bind(parts: Parts, binding: PodOnItsWay, now: float) -> None:
         bound(parts, binding, now)
     else:
         fail(parts, binding, verdict, now)
+
+
+def told(parts: Parts, uid: str, now: float) -> None:
+    """An extender's answer about the binding of this pod is there."""
+    binding = parts.bindings.get(uid)
+    if binding is not None and binding.step is BindingStep.BIND:
+        _bind(parts, binding, now)
 
 
 def send_bind(parts: Parts, binding: PodOnItsWay) -> None:

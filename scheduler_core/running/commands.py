@@ -6,6 +6,7 @@ answer PostPodEvent, Note and Count, and may drop PostPodEvent when they pile up
 
 from __future__ import annotations
 
+from scheduler_core.extenders.asked_ahead import ExtenderCall
 from scheduler_core.values import Value
 
 
@@ -70,6 +71,13 @@ class LookAtPod(Value, kw_only=True):
     uid: str
 
 
+class AskExtender(Value, kw_only=True):
+    """Call the extender, and give its answer to `Machine.told`."""
+
+    number: int
+    call: ExtenderCall
+
+
 class PostPodEvent(Value, kw_only=True):
     """An Event about a pod, by the controller with this schedulerName. A repeated one becomes a series."""
 
@@ -103,6 +111,6 @@ class Count(Value, kw_only=True):
 
 
 Write = Bind | WriteStatus | DeleteVictim | PatchVolume
-Command = Write | LookAtPod | PostPodEvent | Note | Count
+Command = Write | LookAtPod | AskExtender | PostPodEvent | Note | Count
 Commands = tuple[Command, ...]
 Answered = Write | LookAtPod

@@ -17,6 +17,8 @@ from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.cache.events import Event, Listing, Sync, read_event
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
+from scheduler_core.extenders.asked_ahead import AskedAhead, Unanswered
+from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.framework.runner import Nominated
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.assembly import queue_for
@@ -37,8 +39,9 @@ from scheduler_core.running.commands import (
 from scheduler_core.running.failures import LOST, Meaning, Reaction, WriteOutcome, meaning, reaction
 from scheduler_core.running.observing import observe
 from scheduler_core.running.parts import BindingStep, Eviction, Parts, PodOnItsWay
-from scheduler_core.running.permits import WaitingPods
 from scheduler_core.running.refusing import LEFT_PENDING, refuse, why_left_pending
+from scheduler_core.running.waiting.asking import Asking, HeldCycle
+from scheduler_core.running.waiting.permits import WaitingPods
 from scheduler_core.sampling import Search
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
@@ -82,7 +85,8 @@ class Machine:
     """Schedules the pods of the scheduler's profiles.
 
     `awaits`: the kinds that must have been listed before the first pod is placed. `permits`: shared with Permit plugins
-    that decide later. `on_attempt` sees each try to place a pod, before its commands.
+    that decide later. `on_attempt` sees each try to place a pod, before its commands. `ahead`: that of the scheduler's
+    extenders; without it they are asked inside the cycle. No other pod is tried while one waits for an extender.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class Machine:
         awaits: Collection[str] = ("Node", "Pod"),
         permits: WaitingPods | None = None,
         on_attempt: Callable[[Attempt], None] | None = None,
+        ahead: AskedAhead | None = None,
     ) -> None:
         evictions: dict[str, Eviction] = {}
         queue = queue_for(scheduler, is_preempting=lambda pod: pod.uid in evictions and evictions[pod.uid].holds)
@@ -104,6 +109,7 @@ class Machine:
         self._looks: set[int] = set()
         self._broken = BrokenPlugins()
         self._next_start = 0
+        self._asking = Asking(ahead)
 
     # ---- what happens ----
 
@@ -128,13 +134,14 @@ class Machine:
     @property
     def has_work(self) -> bool:
         """Whether `next` has something to do now."""
-        return (not self._awaits and self.parts.queue.has_next) or any(each.is_ready() for each in self._lists)
+        can_try = not self._awaits and self._asking.held is None
+        return (can_try and self.parts.queue.has_next) or any(each.is_ready() for each in self._lists)
 
     def next(self, now: float) -> Commands:
         """Applies one slice of a list, and tries the next pod of the queue, if there is one. Raises the error of a page
         that cannot be read; the kind must then be listed again."""
         self._apply_slice(now)
-        if not self._awaits:
+        if not self._awaits and self._asking.held is None:
             queued = self.parts.queue.pop()
             if queued is not None:
                 self._attempt(queued, now)
@@ -150,6 +157,14 @@ class Machine:
             write = self.parts.writes.answered(command.number)
             if write is not None:
                 self._wrote(write, outcome, now)
+        return self._out(now)
+
+    def told(self, number: int, answer: bytes | ExtenderError, now: float) -> Commands:
+        """The extender has answered AskExtender, or could not be asked."""
+        held = self._asking.answered(self.parts, number, answer, now)
+        if held is not None:
+            self._attempt(held.queued, now, held)
+            self._asking.done(held)
         return self._out(now)
 
     def tick(self, now: float) -> Commands:
@@ -198,7 +213,8 @@ class Machine:
 
     # ---- one pod ----
 
-    def _attempt(self, queued: QueuedPod, now: float) -> None:
+    def _attempt(self, queued: QueuedPod, now: float, held: HeldCycle | None = None) -> None:
+        """`held`: what the cycle saw before it had to wait for an extender."""
         parts = self.parts
         pod: Pod | None = parts.cache.find("Pod", queued.key)
         if (
@@ -211,14 +227,18 @@ class Machine:
             parts.queue.done(queued.pod)
             return
         queued.pod = pod
-        parts.out.append(Note(verbosity=3, text="Attempting to schedule pod", pod=pod.key))
+        if held is None:
+            parts.out.append(Note(verbosity=3, text="Attempting to schedule pod", pod=pod.key))
         reason = why_left_pending(pod)
         if reason:
             self._show(pod, None, now, problem=reason)
             self._leave_pending(queued, pod, reason, now)
             return
         try:
-            result = self._cycle(pod, now)
+            result = self._cycle(pod, now, held)
+        except Unanswered as asked:
+            self._asking.hold(parts, queued, asked.call, held, self._nominated())
+            return
         except Exception as bug:  # of a plugin: it must not stop the scheduling of other pods
             self._failed(queued, pod, bug, now)
             return
@@ -258,13 +278,16 @@ class Machine:
         )
         refuse(self.parts, pod, failed)
 
-    def _cycle(self, pod: Pod, now: float) -> CycleResult:
+    def _cycle(self, pod: Pod, now: float, held: HeldCycle | None) -> CycleResult:
         parts = self.parts
         said = parts.said.get(pod.uid)
         if said is not None:  # the watch may not have shown it yet
             pod = replace_value(pod, nominated_node_name=said.nominated_node)
         result = parts.scheduler.schedule(
-            parts.cache.snapshot(), pod, nominated=self._nominated(), search=self._search(pod.spec.scheduler_name)
+            parts.cache.snapshot() if held is None else held.snapshot,
+            pod,
+            nominated=self._nominated() if held is None else held.nominated,
+            search=self._search(pod.spec.scheduler_name),
         )
         if result.next_start is not None:
             self._next_start = result.next_start

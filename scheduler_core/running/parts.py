@@ -7,13 +7,14 @@ from enum import Enum
 
 from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.cycle import Scheduler
+from scheduler_core.extenders.asked_ahead import ExtenderCall
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.storage.volumes import PersistentVolume, PersistentVolumeClaim
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.scheduling_queue import SchedulingQueue
 from scheduler_core.running.commands import Command
-from scheduler_core.running.permits import WaitingPods
+from scheduler_core.running.waiting.permits import WaitingPods
 from scheduler_core.running.writes import Writes
 
 
@@ -103,6 +104,8 @@ class Parts:
     bindings: dict[str, PodOnItsWay] = field(default_factory=dict)
     said: dict[str, StatusSaid] = field(default_factory=dict)
     out: list[Command] = field(default_factory=list)
+    asked: dict[int, tuple[str, ExtenderCall]] = field(default_factory=dict)
+    """What extenders were asked for the binding of the pod with this uid, by number."""
     last_number: int = 0
 
     def number(self) -> int:

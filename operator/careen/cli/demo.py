@@ -94,6 +94,12 @@ class _NoVerdict(click.ClickException):
     "a Prometheus with alerts.",
 )
 @click.option(
+    "--scheduler",
+    "has_scheduler",
+    is_flag=True,
+    help="Let `careen scheduler` schedule the pods, in a process of its own. --keep keeps its log.",
+)
+@click.option(
     "--break",
     "broken_rule",
     metavar="RULE",
@@ -132,6 +138,7 @@ def demo(
     concurrency: int,
     faults: bool,
     workloads: str,
+    has_scheduler: bool,
     broken_rule: str,
     serve: bool,
     port: int,
@@ -156,6 +163,7 @@ def demo(
         concurrency=concurrency,
         has_faults=faults,
         broken_rule=broken_rule,
+        has_scheduler=has_scheduler,
         citizens=IN_THE_DEMO if workloads == "zoo" else (),
         port=port,
         taint_seconds=_TAINT_SECONDS_WITH_FAULTS if faults else _TAINT_SECONDS,

@@ -35,6 +35,9 @@ from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.fields import ConfigurationError
 from scheduler_core.config.kube_version import KubeVersion, UnsupportedKubeVersionError
 from scheduler_core.cycle import Scheduler
+from scheduler_core.extenders.asked_ahead import AskedAhead
+from scheduler_core.extenders.protocol import ExtenderError
+from scheduler_core.extenders.transport import HttpTransport
 from scheduler_core.framework.plugin_set import Factory
 
 
@@ -150,8 +153,9 @@ async def _run(
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, stop.set)
     version = await _release(process)
-    scheduler = _scheduler(configuration, version, factories, process)
-    running = RunningScheduler(scheduler, settings, process, metrics=metrics)
+    ahead = AskedAhead(HttpTransport)
+    scheduler = _scheduler(configuration, version, factories, process, ahead)
+    running = RunningScheduler(scheduler, settings, process, metrics=metrics, ahead=ahead)
     questions.use(running)
     await running.run(stop)
 
@@ -169,11 +173,21 @@ async def _release(process: Process) -> KubeVersion:
 
 
 def _scheduler(
-    configuration: Configuration, version: KubeVersion, factories: Mapping[str, Factory], process: Process
+    configuration: Configuration,
+    version: KubeVersion,
+    factories: Mapping[str, Factory],
+    process: Process,
+    ahead: AskedAhead,
 ) -> Scheduler:
     try:
-        return Scheduler(configuration, version, plugins=factories, clock=lambda: process.clock.now().timestamp())
-    except (ConfigurationError, PluginError) as error:
+        return Scheduler(
+            configuration,
+            version,
+            plugins=factories,
+            transport=ahead.transport,
+            clock=lambda: process.clock.now().timestamp(),
+        )
+    except (ConfigurationError, PluginError, ExtenderError) as error:
         raise BadInput(f"--config: {error}") from error
 
 

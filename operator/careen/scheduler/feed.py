@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
-from careen.cluster.reflector.cluster_feed import ArrivingPages, next_page
+from careen.cluster.reflector.cluster_feed import ArrivingPages
 from careen.cluster.reflector.reflector import Reflector, WatchedKind
 from careen.cluster.reflector.sources import sources
 from careen.cluster.reflector.streams import Streams
+from careen.cluster.reflector.watch_lines import next_of
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.scheduler.pump import Pump
@@ -42,7 +43,7 @@ class SchedulerFeed:
         """The kinds that cannot be watched at the moment, each with its error."""
         self._pump = pump
         self.missing = {source.kind for source in sources}
-        self._reflectors = [Reflector(source, api, streams, self, chance=chance) for source in sources]
+        self._reflectors = [Reflector(source, api, streams, self, chance=chance, by_watch=True) for source in sources]
 
     async def run(self) -> None:
         """Until the task is cancelled."""
@@ -58,7 +59,7 @@ class SchedulerFeed:
         arriving = ArrivingPages()
         self._pump.take(Sync(kind, arriving, arriving.is_ready))
         try:
-            while (page := await next_page(pages)) is not None:
+            while (page := await next_of(pages)) is not None:
                 arriving.put(page)
                 del page
                 self._pump.wake()

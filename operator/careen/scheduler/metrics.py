@@ -4,11 +4,11 @@ existing dashboards and alerts work."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
@@ -30,6 +30,11 @@ class SchedulerMetrics(Collector):
         self._registry.register(self)
         self._gauges = dict.fromkeys(("active", "backoff", "unschedulable", "gated"), 0)
         self._sizes = dict.fromkeys(("nodes", "pods", "assumed_pods"), 0)
+        self._incoming: Mapping[tuple[str, str], int] = {}
+        self._refusals: Mapping[tuple[str, str], int] = {}
+        self._in_flight: Mapping[str, int] = {}
+        self._leads: Callable[[], bool] | None = None
+        self._lease = ""
         self._attempt: Attempt | None = None
         self._tried = Counter(
             "scheduler_schedule_attempts", "Tries to place a pod.", ["result", "profile"], registry=self._registry
@@ -63,19 +68,35 @@ class SchedulerMetrics(Collector):
         self._preemptions = Counter(
             "scheduler_preemption_attempts", "Preemptions that chose victims.", registry=self._registry
         )
+        self._permits = Histogram(
+            "scheduler_permit_wait_duration_seconds",
+            "How long a pod waited for Permit plugins.",
+            ["result"],
+            buckets=_FAST,
+            registry=self._registry,
+        )
+        self._requests = Counter(
+            "rest_client_requests", "Writes, by the answer.", ["code", "method", "host"], registry=self._registry
+        )
         self._victims = Histogram(
             "scheduler_preemption_victims", "Victims of a preemption.", buckets=_VICTIMS, registry=self._registry
         )
 
     def show(self, machine: Machine) -> None:
         """Keeps the sizes of queue and cache for the next scrapes, which come from another thread."""
-        self._gauges = dict(machine.parts.queue.sizes())
+        queue = machine.parts.queue
+        self._gauges = dict(queue.sizes())
+        self._incoming, self._refusals, self._in_flight = dict(queue.incoming), queue.refusals(), queue.events_kept()
         sizes = machine.parts.cache.sizes()
         self._sizes = {
             "nodes": sizes["nodes"],
             "pods": sizes["pods"],
             "assumed_pods": len(machine.parts.bindings),
         }
+
+    def elects(self, lease: str, is_leader: Callable[[], bool]) -> None:
+        """`lease`: its name. `is_leader` is asked at each scrape."""
+        self._lease, self._leads = lease, is_leader
 
     def exposition(self) -> bytes:
         """What Prometheus scrapes."""
@@ -106,6 +127,12 @@ class SchedulerMetrics(Collector):
             self._attempts.observe(count.amount)
         elif count.metric == "pod_scheduling_sli_duration_seconds":
             self._sli.labels(count.label).observe(count.amount)
+        elif count.metric == "permit_wait_duration_seconds":
+            self._permits.labels(count.label).observe(count.amount)
+
+    def requested(self, method: str, host: str, status: int) -> None:
+        """A write was answered; status 0 without an answer."""
+        self._requests.labels(str(status) if status else "<error>", method, host).inc()
 
     # ---- a call of the registry ----
 
@@ -114,8 +141,34 @@ class SchedulerMetrics(Collector):
         for name, number in self._gauges.items():
             pending.add_metric([name], number)
         yield pending
-        size = GaugeMetricFamily("scheduler_scheduler_cache_size", "What the cache holds.", labels=["type"])
+        size = GaugeMetricFamily("scheduler_cache_size", "What the cache holds.", labels=["type"])
         for name, number in self._sizes.items():
             size.add_metric([name], number)
         yield size
         yield GaugeMetricFamily("scheduler_goroutines", "Threads.", value=threading.active_count())
+        incoming = CounterMetricFamily(
+            "scheduler_queue_incoming_pods", "Pods that came into a part of the queue.", labels=["queue", "event"]
+        )
+        for labels, number in self._incoming.items():
+            incoming.add_metric(labels, number)
+        yield incoming
+        refused = GaugeMetricFamily(
+            "scheduler_unschedulable_pods",
+            "Pods in the queue that this plugin refused; a pod counts once for each plugin.",
+            labels=["plugin", "profile"],
+        )
+        for labels, number in self._refusals.items():
+            refused.add_metric(labels, number)
+        yield refused
+        kept = GaugeMetricFamily(
+            "scheduler_inflight_events", "Events kept for pods whose attempt has not ended.", labels=["event"]
+        )
+        for event, number in self._in_flight.items():
+            kept.add_metric([event], number)
+        yield kept
+        if self._leads is not None:
+            leads = GaugeMetricFamily(
+                "leader_election_master_status", "1 if this process holds the Lease.", labels=["name"]
+            )
+            leads.add_metric([self._lease], float(self._leads()))
+            yield leads

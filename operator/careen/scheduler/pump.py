@@ -9,6 +9,7 @@ from typing import Final
 from careen.scheduler.metrics import SchedulerMetrics
 from careen.scheduler.writer import Writer
 from scheduler_core.cache.events import Event, UnusableEventError
+from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.running.commands import Answered, Commands
 from scheduler_core.running.failures import WriteOutcome
 from scheduler_core.running.machine import Machine
@@ -51,6 +52,10 @@ class Pump:
 
     def answered(self, command: Answered, outcome: WriteOutcome) -> None:
         self._carry_out(self.machine.answered(command, outcome, self._monotonic()))
+
+    def told(self, number: int, answer: bytes | ExtenderError) -> None:
+        """By an extender."""
+        self._carry_out(self.machine.told(number, answer, self._monotonic()))
 
     async def listed(self, kind: str) -> None:
         """Waits until the lists of this kind are applied."""

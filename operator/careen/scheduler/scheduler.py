@@ -27,9 +27,11 @@ from careen.scheduler.wire.server import Server
 from careen.scheduler.wire.streams import LoopTransport
 from careen.scheduler.writer import Writer
 from scheduler_core.cycle import Scheduler
-from scheduler_core.running.commands import Note
+from scheduler_core.extenders.asked_ahead import AskedAhead
+from scheduler_core.extenders.protocol import ExtenderError
+from scheduler_core.running.commands import AskExtender, Note
 from scheduler_core.running.machine import Machine
-from scheduler_core.running.permits import WaitingPods
+from scheduler_core.running.waiting.permits import WaitingPods
 from scheduler_core.values import Value
 
 _END_SECONDS: Final = 10.0  # for the answers to the last requests
@@ -77,7 +79,9 @@ class RunningScheduler:
         *,
         metrics: SchedulerMetrics,
         permits: WaitingPods | None = None,
+        ahead: AskedAhead | None = None,
     ) -> None:
+        """`ahead`: that of the scheduler's extenders."""
         self._settings = settings
         self._process = process
         self._metrics = metrics
@@ -88,7 +92,9 @@ class RunningScheduler:
             awaits=[source.kind for source in watched()],
             permits=permits,
             on_attempt=metrics.attempted,
+            ahead=ahead,
         )
+        self._ahead = ahead
         self.pump = Pump(machine, monotonic=clock.monotonic, metrics=metrics)
         self.writer = Writer(
             process.server,
@@ -99,6 +105,8 @@ class RunningScheduler:
             answered=self.pump.answered,
             noted=self._note,
             counted=metrics.counted,
+            requested=metrics.requested,
+            asked=self._ask_extender,
         )
         self.pump.use(self.writer)
         self.feed = SchedulerFeed(
@@ -109,6 +117,8 @@ class RunningScheduler:
             chance=process.chance,
         )
         self._election: _ElectionThread | None = None
+        if settings.lease.is_wanted:  # whoever loses the Lease ends
+            metrics.elects(settings.lease.name, lambda: self._election is not None and self._election.won.done())
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set. Ends the process at once if the Lease is lost."""
@@ -123,11 +133,35 @@ class RunningScheduler:
                 await asyncio.to_thread(self._election.end)
 
     def why_pending(self, pod: str) -> WhyPending | None:
-        """None for a pod that this scheduler does not know. Raises NotSchedulingError while another one schedules, or
-        before everything is listed."""
+        """None for a pod that this scheduler does not know. Takes as long as some cycles. Raises NotSchedulingError
+        while another one schedules, or before everything is listed."""
         if self.feed.missing:
             raise NotSchedulingError(f"the scheduler {self._process.me} has no part in it: {self._doing()}")
-        return of_machine(self.pump.machine, pod, self._process.clock.monotonic())
+        if self._ahead is None:
+            return of_machine(self.pump.machine, pod, self._process.clock.monotonic())
+        self._ahead.is_blocking = True
+        try:
+            return of_machine(self.pump.machine, pod, self._process.clock.monotonic())
+        finally:
+            self._ahead.is_blocking = False
+
+    def _ask_extender(self, command: AskExtender) -> None:
+        """In a thread that the process does not wait for when it ends."""
+        ahead, told, loop = self._ahead, self.pump.told, asyncio.get_running_loop()
+        assert ahead is not None
+
+        def ask() -> None:
+            answer: bytes | ExtenderError
+            try:
+                answer = ahead.ask(command.call)
+            except ExtenderError as error:
+                answer = error
+            except Exception as bug:  # its pod must not wait for ever
+                answer = ExtenderError(repr(bug))
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(told, command.number, answer)
+
+        threading.Thread(target=ask, name="extender", daemon=True).start()
 
     def _doing(self) -> str:
         lease = self._settings.lease

@@ -16,6 +16,7 @@ from careen.scheduler.wire.limit import RateLimit
 from careen.scheduler.wire.server import Server
 from scheduler_core.running.commands import (
     Answered,
+    AskExtender,
     Bind,
     Command,
     Count,
@@ -48,6 +49,8 @@ class Writer:
         answered: Callable[[Answered, WriteOutcome], None],
         noted: Callable[[Note], None],
         counted: Callable[[Count], None],
+        requested: Callable[[str, str, int], None],
+        asked: Callable[[AskExtender], None],
     ) -> None:
         self._lanes = {kind: Lane(server, connections=size) for kind, size in _CONNECTIONS.items()}
         self._event_lane = Lane(server, connections=_EVENT_CONNECTIONS)
@@ -58,6 +61,9 @@ class Writer:
         self._answered = answered
         self._noted = noted
         self._counted = counted
+        self._requested = requested
+        self._asked = asked
+        self._host = server.authority
         self.dropped_events = 0
 
     @property
@@ -76,6 +82,8 @@ class Writer:
                 self._noted(command)
             elif isinstance(command, Count):
                 self._counted(command)
+            elif isinstance(command, AskExtender):
+                self._asked(command)
             elif isinstance(command, PostPodEvent):
                 self._post(command)
             else:
@@ -89,21 +97,22 @@ class Writer:
         self._send(command, deque(calls(command, rfc3339(self._now()))))
 
     def _send(self, command: Answered, left: deque[HttpCall]) -> None:
+        call = left.popleft()
+
         def done(answer: HttpAnswer) -> None:
+            self._requested(call.method, self._host, answer.status)
             result = outcome(command, answer)
             if left and 200 <= answer.status < 300 and result.is_complete:
                 self._send(command, left)
             else:
                 self._answered(command, result)
 
-        self._lanes[type(command)].send(left.popleft(), done)
+        self._lanes[type(command)].send(call, done)
 
     def _post(self, event: PostPodEvent) -> None:
         if self._event_lane.backlog >= MOST_EVENTS:
             self.dropped_events += 1
             return
-        self._event_lane.send(self._events.call(event, self._monotonic(), self._now()), _ignore)
-
-
-def _ignore(answer: HttpAnswer) -> None:
-    """An Event that was not written is not worth a second request."""
+        call = self._events.call(event, self._monotonic(), self._now())
+        # An Event that was not written is not worth a second request.
+        self._event_lane.send(call, lambda answer: self._requested(call.method, self._host, answer.status))

@@ -14,7 +14,7 @@ import msgspec
 
 from scheduler_core.running.commands import Bind, Command, DeleteVictim, LookAtPod, PatchVolume, WriteStatus
 from scheduler_core.running.failures import WriteOutcome
-from scheduler_core.running.permits import PermitDecision
+from scheduler_core.running.waiting.permits import PermitDecision
 
 FORMAT: Final = 1
 ANSWERED: Final[Mapping[str, type]] = {

@@ -15,7 +15,6 @@ from scheduler_core.extenders.protocol import ExtenderError, ExtenderTransport
 from scheduler_core.running.commands import Answered, Commands
 from scheduler_core.running.failures import WriteOutcome
 from scheduler_core.running.machine import Attempt, Machine
-from scheduler_core.running.permits import PermitDecision, WaitingPods
 from scheduler_core.running.record.lines import (
     FORMAT,
     Allow,
@@ -35,6 +34,7 @@ from scheduler_core.running.record.lines import (
     raw,
     write_line,
 )
+from scheduler_core.running.waiting.permits import PermitDecision, WaitingPods
 
 Connect = Callable[[ExtenderSettings], ExtenderTransport]
 

@@ -17,7 +17,6 @@ from scheduler_core.extenders.protocol import ExtenderError, ExtenderTransport
 from scheduler_core.framework.plugin_set import Factory
 from scheduler_core.running.commands import Answered, Command, Commands
 from scheduler_core.running.machine import Attempt, Machine
-from scheduler_core.running.permits import WaitingPods
 from scheduler_core.running.record.lines import (
     ANSWERED,
     FORMAT,
@@ -38,6 +37,7 @@ from scheduler_core.running.record.lines import (
     of_raw,
     read_line,
 )
+from scheduler_core.running.waiting.permits import WaitingPods
 from scheduler_core.values import Value
 
 

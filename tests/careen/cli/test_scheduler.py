@@ -21,6 +21,7 @@ from tests.careen.cli.conftest import Desk
 from tests.careen.cli.test_plan import a_node
 from tests.careen.cli.test_shadow import a_pod, post
 from tests.patience import ended, wait_until
+from tests.scheduler_core.extenders.extender_server import ExtenderServer
 
 LEASE = "kube-system/careen-scheduler"
 
@@ -195,6 +196,18 @@ def test_a_plugin_of_an_installed_package_decides_if_a_profile_enables_it(town: 
     assert {node_of(town, name) for name in "abc"} == {"n2"}
 
 
+def test_lists_come_as_the_beginning_of_watches_which_go_on(town: Desk, tmp_path: Path) -> None:
+    with scheduling(town, tmp_path) as (_, said):
+        wait_until(lambda: "careen schedules: 3 nodes" in said(), said)
+        come(town, "web-1")
+        wait_until(lambda: node_of(town, "web-1"), said)
+    asked = [each for each in town.server.api.requests if each.resource in ("pods", "nodes")]
+    assert [(each.verb, each.resource) for each in asked if each.verb in ("list", "watch")].count(
+        ("watch", "pods")
+    ) == 1
+    assert not [each for each in asked if each.verb == "list"]
+
+
 def test_metrics_have_kube_schedulers_names(town: Desk, tmp_path: Path) -> None:
     with scheduling(town, tmp_path, "--metrics-port", "0", "--metrics-host", "127.0.0.1") as (_, said):
         come(town, "web-1")
@@ -207,9 +220,33 @@ def test_metrics_have_kube_schedulers_names(town: Desk, tmp_path: Path) -> None:
 
         bound = 'scheduler_schedule_attempts_total{profile="careen-scheduler",result="scheduled"} 1.0'
         wait_until(lambda: bound in metrics(), metrics)
-        wait_until(lambda: 'scheduler_scheduler_cache_size{type="nodes"} 3.0' in metrics(), metrics)
+        wait_until(lambda: 'scheduler_cache_size{type="nodes"} 3.0' in metrics(), metrics)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
             assert answer.status == 200
+
+
+def test_an_extender_decides_and_a_slow_one_holds_up_no_watch(town: Desk, tmp_path: Path) -> None:
+    with ExtenderServer({"filter": lambda _body: {"NodeNames": ["n2"]}}).running() as server:
+        extender = {"urlPrefix": server.url, "filterVerb": "filter", "nodeCacheCapable": True, "httpTimeout": "60s"}
+        config = {"profiles": [{"schedulerName": "careen-scheduler"}], "extenders": [extender]}
+        (tmp_path / "config.yaml").write_text(json.dumps(config))
+        words = ("--config", str(tmp_path / "config.yaml"), "--metrics-port", "0", "--metrics-host", "127.0.0.1")
+        with scheduling(town, tmp_path, *words) as (_, said):
+            come(town, "a")
+            wait_until(lambda: node_of(town, "a"), said)
+            (port,) = re.findall(r"on port (\d+)", said())
+
+            def metrics() -> str:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+                    return str(answer.read().decode())
+
+            server.delay_seconds = 3600.0
+            come(town, "b")
+            wait_until(lambda: len(server.asked("filter")) == 2, said)
+            town.server.seed(a_node("n3", cpu="4"))
+            wait_until(lambda: 'scheduler_cache_size{type="nodes"} 4.0' in metrics(), metrics)
+            assert not node_of(town, "b")
+    assert node_of(town, "a") == "n2"
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,39 @@ import pytest
 from careen.scheduler.metrics import SchedulerMetrics
 from scheduler_core import Scheduler, Snapshot, node_from_manifest, pod_from_manifest
 from scheduler_core.cycle_result import CycleResult
-from scheduler_core.running.machine import Attempt
+from scheduler_core.running.commands import Count
+from scheduler_core.running.machine import Attempt, Machine
 from scheduler_core.values import replace_value
 
 POD = pod_from_manifest({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
 NODE = node_from_manifest({"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "1", "pods": "10"}}})
 EMPTY = Snapshot.of([])
 NO_NODE = Scheduler().schedule(EMPTY, POD)
+
+
+def test_a_scrape_shows_the_queue_the_lease_and_the_writes() -> None:
+    metrics = SchedulerMetrics()
+    machine = Machine(Scheduler(), awaits=())
+    machine.parts.queue.add(POD, 0.0)
+    queued = machine.parts.queue.pop()
+    assert queued is not None
+    machine.parts.queue.add_unschedulable(queued, 0.0, refused_by=["NodeResourcesFit"])
+    metrics.show(machine)
+    metrics.elects("careen-scheduler", lambda: True)
+    metrics.requested("POST", "10.0.0.1:443", 201)
+    metrics.requested("POST", "10.0.0.1:443", 0)
+    metrics.counted(Count(metric="permit_wait_duration_seconds", label="Success", amount=3.0))
+    assert {
+        'scheduler_queue_incoming_pods_total{event="UnschedulablePodAdd",queue="active"} 1.0',
+        'scheduler_queue_incoming_pods_total{event="ScheduleAttemptFailure",queue="unschedulable"} 1.0',
+        'scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"} 1.0',
+        'scheduler_inflight_events{event="PodPopped"} 0.0',
+        'leader_election_master_status{name="careen-scheduler"} 1.0',
+        'rest_client_requests_total{code="201",host="10.0.0.1:443",method="POST"} 1.0',
+        'rest_client_requests_total{code="<error>",host="10.0.0.1:443",method="POST"} 1.0',
+        'scheduler_permit_wait_duration_seconds_sum{result="Success"} 3.0',
+        'scheduler_cache_size{type="nodes"} 0.0',
+    } <= set(metrics.exposition().decode().splitlines())
 
 
 @pytest.mark.parametrize(

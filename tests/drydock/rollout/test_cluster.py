@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from careen.cli import cli
 from drydock.controllers.ownership import PODS
 from drydock.hosts.disturbances import edit_node, with_cordon
 from drydock.hosts.machines import SimulatedHost
+from drydock.hosts.scheduler_process import run_scheduler_process
 from drydock.rollout.cluster import EmbeddedCluster, running_cluster
 from drydock.rollout.kubeconfig import write_kubeconfig
 from drydock.rollout.monitoring_server import serving
@@ -49,6 +51,14 @@ async def test_the_sample_workloads_fit_on_any_number_of_nodes(tmp_path: Path, n
     async with cluster_of(tmp_path, nodes) as cluster:
         await cluster.wait_until_settled(20)
         assert {p["status"]["phase"] for p in pods(cluster)} == {"Running"}
+
+
+async def test_careen_scheduler_schedules_as_a_process_of_its_own(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path / "hosts", 2, schedule=partial(run_scheduler_process, tmp_path)) as cluster:
+        await cluster.wait_until_settled(60)
+    bound = {p["metadata"]["name"] for p in pods(cluster)}
+    said = (tmp_path / "scheduler.log").read_text()
+    assert bound <= {line.split('pod="shop/')[1].split('"')[0] for line in said.splitlines() if 'pod="shop/' in line}
 
 
 async def test_careens_daemonset_in_the_demo_lists_the_arguments_of_its_agents(tmp_path: Path) -> None:

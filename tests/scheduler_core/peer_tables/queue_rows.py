@@ -365,11 +365,11 @@ class Replayed:
 
     def _moveToActiveQ(self, given: Any) -> dict[str, Any]:
         queued = self._given(given["info"])
-        room = self.queue._to_active(queued, self.now, from_backoff=given["fromBackoff"])
+        room = self.queue._to_active(queued, "", self.now, from_backoff=given["fromBackoff"])
         return {"ok": room is Room.ACTIVE}
 
     def _moveToBackoffQ(self, given: Any) -> dict[str, Any]:
-        return {"ok": self.queue._to_backoff(self._given(given["info"])) is Room.BACKOFF}
+        return {"ok": self.queue._to_backoff(self._given(given["info"]), "") is Room.BACKOFF}
 
     def _isPodWorthRequeuing(self, given: Any) -> dict[str, Any]:
         queued = _queued(given["info"])

@@ -90,6 +90,58 @@ def refuse(line: SchedulingQueue, name: str, *plugins: str, at: float, pending_f
     return line.add_unschedulable(queued, at, refused_by=plugins, pending_for=pending_for)
 
 
+# ---- counting, as kube-scheduler's metrics do ----
+
+
+def test_each_way_into_a_part_of_the_queue_is_counted_with_its_reason() -> None:
+    line = queue()
+    refuse(line, "a", "Fit", at=100.0)
+    line.move_all(NODE_ADDED, None, "room for a", 100.5)
+    line.flush_backoff(102.0)
+    refuse(line, "b", "Fit", at=103.0)
+    line.flush_waiting(1000.0)
+    line.add(pod("c", gates=("wait",)), 1000.0)
+    assert dict(line.incoming) == {
+        ("active", "UnschedulablePodAdd"): 2,
+        ("unschedulable", "ScheduleAttemptFailure"): 2,
+        ("backoff", "NodeAdd"): 1,
+        ("active", "BackoffComplete"): 1,
+        ("active", "UnschedulableTimeout"): 1,
+        ("unschedulable", "UnschedulablePodAdd"): 1,
+    }
+
+
+def test_a_pod_popped_before_its_backoff_ends_and_an_activated_one_are_counted_apart() -> None:
+    line = queue()
+    refuse(line, "a", "Fit", at=100.0)
+    line.move_all(NODE_ADDED, None, "room for a", 100.1)
+    taken(line)
+    assert line.incoming["active", "PopFromBackoffQ"] == 1
+    refuse(line, "b", "Fit", at=100.0)
+    line.activate([pod("b")], 100.1)
+    assert line.incoming["active", "ForceActivate"] == 1
+
+
+def test_a_refused_pod_counts_for_each_plugin_until_it_is_tried_again() -> None:
+    line = queue()
+    refuse(line, "a", "Fit", at=100.0, pending_for=("Patient",))
+    assert line.refusals() == {("Fit", "default-scheduler"): 1, ("Patient", "default-scheduler"): 1}
+    line.activate([pod("a")], 101.0)
+    assert line.refusals()["Fit", "default-scheduler"] == 1
+    taken(line)
+    assert line.refusals() == {}
+
+
+def test_the_events_kept_for_pods_in_flight_are_counted() -> None:
+    line = queue()
+    line.add(pod("a"), 1.0)
+    queued = taken(line)
+    line.move_all(NODE_ADDED, None, "room", 1.0)
+    assert line.events_kept() == {"PodPopped": 1, "NodeAdd": 1}
+    line.done(queued.pod)
+    assert line.events_kept() == {"PodPopped": 0}
+
+
 # ---- order ----
 
 

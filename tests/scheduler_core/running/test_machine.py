@@ -15,7 +15,7 @@ from scheduler_core.running.commands import Bind, DeleteVictim, LookAtPod, Write
 from scheduler_core.running.failures import REACTIONS, Meaning, WriteOutcome
 from scheduler_core.running.machine import Machine
 from scheduler_core.running.parts import BindingStep
-from scheduler_core.running.permits import WaitingPods
+from scheduler_core.running.waiting.permits import WaitingPods
 from tests.scheduler_core.running.world import LOST_BEFORE, SCHEDULER, World, node
 
 

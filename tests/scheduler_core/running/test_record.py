@@ -21,10 +21,10 @@ from scheduler_core.cycle import Scheduler
 from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.framework.verdict import Verdict, VerdictCode
 from scheduler_core.running.machine import Machine
-from scheduler_core.running.permits import WaitingPods
 from scheduler_core.running.record.lines import command_line
 from scheduler_core.running.record.recorder import Recorder
 from scheduler_core.running.record.replay import Replay
+from scheduler_core.running.waiting.permits import WaitingPods
 from tests.scheduler_core.running.recorded_world import RecordedWorld, replayed
 from tests.scheduler_core.running.test_machine_laws import AnyInterleaving
 from tests.scheduler_core.running.world import SCHEDULER, node

@@ -24,7 +24,7 @@ from scheduler_core.running.commands import (
 )
 from scheduler_core.running.failures import LOST, WriteOutcome
 from scheduler_core.running.machine import Machine
-from scheduler_core.running.permits import WaitingPods
+from scheduler_core.running.waiting.permits import WaitingPods
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.snapshot import Snapshot
 from tests.scheduler_core.plugins.asking import claim, storage_class, volume

@@ -1,24 +1,25 @@
-"""Answers `careen why-pending` from the thread of an HTTP server, on the loop of a running scheduler."""
+"""Answers `careen why-pending` from the thread of an HTTP server, beside a running scheduler."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import threading
-from concurrent.futures import TimeoutError as LateError
+from typing import Final
 from urllib.parse import parse_qs
 
 import msgspec
 
+from careen.cli.serving.aside import Copy
 from careen.scheduler.scheduler import NotSchedulingError, RunningScheduler
-from careen.scheduler.why_pending import WhyPending
 from scheduler_core.cycle import NoProfileError
 
-_SECONDS = 10.0
+_SECONDS: Final = 10.0
+_FORK_SECONDS: Final = 5.0
 
 
 class Questions:
-    """One at a time: an answer takes as long as some cycles, and no pod is scheduled meanwhile."""
+    """One at a time, each in a copy of the process: pods are scheduled meanwhile."""
 
     def __init__(self) -> None:
         self._one_at_a_time = threading.Lock()
@@ -37,19 +38,31 @@ class Questions:
             return _error(503, "starting; try again")
         scheduler, loop = self._running
 
-        async def ask() -> WhyPending | None:
-            return scheduler.why_pending(pod)
+        async def copy() -> Copy:
+            return Copy(lambda: _answer(scheduler, pod), seconds=_SECONDS)
 
         try:
             with self._one_at_a_time:
-                found = asyncio.run_coroutine_threadsafe(ask(), loop).result(_SECONDS)
-        except (NotSchedulingError, NoProfileError) as error:
-            return _error(503, str(error))
-        except LateError:
+                asked = asyncio.run_coroutine_threadsafe(copy(), loop)
+                answer = asked.result(_FORK_SECONDS).answer()
+        except TimeoutError:
+            asked.cancel()
             return _error(503, f"the scheduler is busy and did not answer within {_SECONDS:.0f} s; try again")
-        if found is None:
-            return _error(404, f"this scheduler knows no unfinished pod {pod} with a schedulerName of its profiles")
-        return 200, msgspec.json.encode(found)
+        except OSError as error:
+            return _error(503, f"the scheduler could not work out the answer: {error}; try again")
+        status, _, body = answer.partition(b" ")
+        return int(status), body
+
+
+def _answer(scheduler: RunningScheduler, pod: str) -> bytes:
+    try:
+        found = scheduler.why_pending(pod)
+    except (NotSchedulingError, NoProfileError) as error:
+        status, body = _error(503, str(error))
+    else:
+        unknown = f"this scheduler knows no unfinished pod {pod} with a schedulerName of its profiles"
+        status, body = _error(404, unknown) if found is None else (200, msgspec.json.encode(found))
+    return f"{status} ".encode() + body
 
 
 def _error(status: int, text: str) -> tuple[int, bytes]:

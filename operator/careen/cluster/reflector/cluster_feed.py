@@ -8,6 +8,7 @@ from typing import Protocol
 
 from careen.cluster.reflector.reflector import Reflector, WatchedKind
 from careen.cluster.reflector.streams import Streams
+from careen.cluster.reflector.watch_lines import next_of
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from scheduler_core.cache.changes import Changes
@@ -87,7 +88,7 @@ class ClusterFeed:
         async with self.one_at_a_time:
             self._audience.before_list(kind)
             slices = self.cache.relist(Sync(kind, arriving, arriving.is_ready))
-        while (page := await next_page(pages)) is not None:
+        while (page := await next_of(pages)) is not None:
             arriving.put(page)
             del page
             await self._apply(slices, arriving)
@@ -124,14 +125,6 @@ class ClusterFeed:
         """Remembers why the kind cannot be watched."""
         self.troubles[kind] = error
         self._has_news.set()
-
-
-async def next_page(pages: AsyncIterator[bytes]) -> bytes | None:
-    """None at the end. Not `anext(pages, None)`: Python 3.11.7 has crashed in it while its loop was closed."""
-    try:
-        return await pages.__anext__()
-    except StopAsyncIteration:
-        return None
 
 
 class ArrivingPages:

@@ -9,10 +9,12 @@ jitter, so that clients do not return together.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from typing import Final, Protocol
 
 import msgspec
 
+from careen.cluster.reflector.initial_events import QUERY, InitialEvents
 from careen.cluster.reflector.streams import Streams
 from careen.cluster.reflector.watch_lines import Said, is_further, lines_of, read_line
 from careen.cluster.wire.answers import asked_for
@@ -36,6 +38,7 @@ FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 30.0
 NOT_SERVED_PAUSE_SECONDS: Final = 300.0  # a kind that is not installed may be installed later
 MOST_USELESS_WATCHES: Final = 3
+_NOT_UNDERSTOOD: Final = (400, 422)
 
 
 class WatchedKind(Value, kw_only=True):
@@ -75,20 +78,30 @@ class Reflector:
     """Lists and watches one kind of object for ever."""
 
     def __init__(
-        self, source: WatchedKind, api: ClusterApi, streams: Streams, sink: Sink, *, chance: Callable[[], float]
+        self,
+        source: WatchedKind,
+        api: ClusterApi,
+        streams: Streams,
+        sink: Sink,
+        *,
+        chance: Callable[[], float],
+        by_watch: bool = False,
     ) -> None:
+        """`by_watch`: lists come as the beginning of a watch, where the server can do that. After a failure, and for a
+        server that refuses it, they do not."""
         self._source = source
         self._api = api
         self._streams = streams
         self._sink = sink
         self._chance = chance
         self._failures = 0
+        self._by_watch = by_watch
 
     async def run(self) -> None:
         """Until the task is cancelled."""
         while True:
             try:
-                path, position = await self._list()
+                path, position = await self._listed_by_watch() if self._lists_by_watch else await self._list()
             except _NotServedError:
                 await self._sink.listed(self._source.kind, _nothing())
                 await self._api.clock.sleep(NOT_SERVED_PAUSE_SECONDS * (0.5 + self._chance()))
@@ -113,6 +126,43 @@ class Reflector:
                 raise UnreadableAnswer(f"GET {path}: {error}") from error
             self._sink.heard(self._source.kind)
             return path, pages.version
+        raise _NotServedError
+
+    @property
+    def _lists_by_watch(self) -> bool:
+        return self._by_watch and not self._failures
+
+    async def _listed_by_watch(self) -> tuple[str, str]:
+        """Returns when the watch that began with the list has ended."""
+        for path in self._source.paths:
+            request = self.request(path, "", QUERY)
+            what, asked = f"GET {path}?watch", asked_for(path)
+            lines = lines_of(self._streams.chunks(request), what)
+            try:
+                initial = InitialEvents(lines, asked, what)
+                try:
+                    await initial.begin()
+                except (NotFound, NotServed):
+                    continue
+                except Refused as refusal:
+                    if refusal.status not in _NOT_UNDERSTOOD:
+                        raise
+                    self._by_watch = False
+                    return await self._list()
+                try:
+                    await self._sink.listed(self._source.kind, initial.pages())
+                    for line in initial.late:
+                        await self._sink.changed(self._source.kind, line)
+                except ValueError as error:
+                    raise UnreadableAnswer(f"{what}: {error}") from error
+                self._sink.heard(self._source.kind)
+                position = initial.version
+                with suppress(ClusterError):  # the next watch begins where this one ended
+                    async for reached in self.take(lines, path, position):
+                        position = reached
+                return path, position
+            finally:
+                await lines.aclose()
         raise _NotServedError
 
     # ---- watches ----
@@ -147,13 +197,14 @@ class Reflector:
         asked = error.retry_after_seconds or 0.0 if isinstance(error, Refused) else 0.0
         await self._api.clock.sleep(asked + longest * (0.5 + 0.5 * self._chance()))
 
-    def request(self, path: str, position: str) -> Request:
+    def request(self, path: str, position: str, more: Mapping[str, str] | None = None) -> Request:
         """The request of a watch. Its timeout is random, so that watches that began together end apart."""
         return Request(
             method="GET",
             path=path,
             query={
                 **self._source.query,
+                **(more or {}),
                 "watch": "true",
                 "resourceVersion": position,
                 "allowWatchBookmarks": "true",
@@ -162,12 +213,16 @@ class Reflector:
             timeout_seconds=SILENCE_SECONDS,
         )
 
-    async def take(self, request: Request, position: str) -> AsyncGenerator[str, None]:
+    def lines(self, path: str, position: str) -> AsyncGenerator[bytes, None]:
+        """Of a new watch."""
+        return lines_of(self._streams.chunks(self.request(path, position)), f"GET {path}?watch")
+
+    async def take(self, lines: AsyncGenerator[bytes, None], path: str, position: str) -> AsyncGenerator[str, None]:
         """Passes each change of one watch to the sink; after each line yields the resourceVersion at which the next
         watch would continue."""
-        what = f"GET {request.path}?watch"
-        asked = asked_for(request.path)
-        async for line in lines_of(self._streams.chunks(request), what):
+        what = f"GET {path}?watch"
+        asked = asked_for(path)
+        async for line in lines:
             said = read_line(line, asked.kind, asked.api_version, what)
             if said.said is Said.TOO_OLD:
                 raise _gone(what, said.why)
@@ -193,12 +248,14 @@ class _Watch:
         self._reflector = reflector
 
     async def run(self) -> None:
-        taken = self._reflector.take(self._reflector.request(self._path, self.position), self.position)
+        lines = self._reflector.lines(self._path, self.position)
+        taken = self._reflector.take(lines, self._path, self.position)
         try:
             async for self.position in taken:
                 self.has_spoken = True
         finally:
             await taken.aclose()
+            await lines.aclose()
 
 
 class _NotServedError(Exception):

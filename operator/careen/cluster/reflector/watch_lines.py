@@ -73,6 +73,14 @@ async def lines_of(chunks: AsyncIterator[bytes], what: str) -> AsyncGenerator[by
             raise UnreadableAnswer(f"{what}: the answer has a line of more than {_LONGEST_LINE // 2**20} MiB")
 
 
+async def next_of(stream: AsyncIterator[bytes]) -> bytes | None:
+    """None at the end. Not `anext(stream, None)`: Python 3.11.7 has crashed in it while its loop was closed."""
+    try:
+        return await stream.__anext__()
+    except StopAsyncIteration:
+        return None
+
+
 def read_line(line: bytes, kind: str, api_version: str, what: str) -> WatchLine:
     """Raises UnreadableAnswer if the line has no usable event, or one of another kind."""
     try:

@@ -31,7 +31,7 @@ class Server:
         self.host = parts.hostname or "localhost"
         self.port = parts.port or (443 if self.is_encrypted else 80)
         self.prefix = parts.path.rstrip("/")
-        self._authority = parts.netloc.rpartition("@")[2]
+        self.authority = parts.netloc.rpartition("@")[2]
         self.tls = _tls(access) if self.is_encrypted else None
 
     def refused(self) -> None:
@@ -52,7 +52,7 @@ class Server:
 
     def _common(self) -> bytes:
         token = self._access.authorization()
-        lines = [f"Host: {self._authority}", f"User-Agent: {self._agent}", "Accept: application/json"]
+        lines = [f"Host: {self.authority}", f"User-Agent: {self._agent}", "Accept: application/json"]
         if token:
             lines.append(f"Authorization: {token}")
         return "".join(f"{line}\r\n" for line in lines).encode()

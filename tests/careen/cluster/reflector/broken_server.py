@@ -141,6 +141,9 @@ class BrokenServer:
     async def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
         self.requests.append(request)
         await asyncio.sleep(0)
+        if "sendInitialEvents" in request.query:  # a server without watch lists
+            status = _status(422, "Invalid")
+            raise_unless_ok(request, Response(status=422, headers={}, body=json.dumps(status).encode()), now=START)
         kind = _KIND[request.path.rsplit("/", 1)[-1]]
         position = int(request.query["resourceVersion"])
         fault = self.faults.pop(0) if self.faults else ""

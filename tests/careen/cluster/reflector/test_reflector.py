@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from careen.cluster.reflector.cluster_feed import ClusterFeed
-from careen.cluster.reflector.reflector import WatchedKind
+from careen.cluster.reflector.reflector import Reflector, WatchedKind
 from careen.cluster.wire.api import ClusterApi
 from scheduler_core import ClusterCache, Snapshot
 from scheduler_core.snapshot.loading import load_pages
@@ -214,6 +214,17 @@ async def test_the_request_of_a_watch_asks_for_bookmarks_and_sets_a_random_timeo
         "timeoutSeconds": "450",
     }
     assert watch.method == "GET"
+
+
+async def test_a_server_without_watch_lists_is_listed_and_asked_only_once() -> None:
+    server = BrokenServer()
+    following = Following(server, [NODES])
+    api = ClusterApi(server, following.clock, chance=lambda: 0.5)
+    following.feed._reflectors = [Reflector(NODES, api, server, following.feed, chance=lambda: 0.5, by_watch=True)]
+    for lists in (1, 2):
+        server._told.clear()
+        await following.until(lambda lists=lists: following.lists(NODES) == lists and "Node" in server.waiting)
+    assert sum("sendInitialEvents" in each.query for each in server.requests) == 1
 
 
 async def test_the_feed_reports_a_broken_connection_until_the_server_answers_again() -> None:

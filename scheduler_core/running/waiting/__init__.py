@@ -1,0 +1,1 @@
+"""What pods wait for between their cycle and their binding: Permit plugins, and extenders."""

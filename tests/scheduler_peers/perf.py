@@ -1,0 +1,96 @@
+"""`python -m tests.scheduler_peers.perf WORK CONTROLPLANE [NODES]`: scheduler_perf, Kubernetes' own benchmark, with
+`careen scheduler` and with kube-scheduler one after the other on the same machine.
+
+Prints a table in Markdown. NODES: 500, or 5000 for the sizes that Kubernetes' own CI has thresholds for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.scheduler_peers.module import module_of
+from tests.scheduler_peers.run import RELEASE, SCHEDULER, Bench
+
+_ROOT: Final = "test/integration/scheduler_perf"
+_USED: Final = re.compile(r"^EXTERNAL SCHEDULER used seconds=([0-9.]+) mib=([0-9]+)$", re.MULTILINE)
+
+
+class Workload(NamedTuple):
+    """`threshold`: average pods/s that Kubernetes' CI asks of `large`, its workload on 5,000 nodes."""
+
+    topic: str
+    name: str
+    large: str
+    threshold: int
+
+
+WORKLOADS: Final = (
+    Workload("misc", "SchedulingBasic", "5000Nodes_10000Pods_QueueingHintsEnabled", 270),
+    Workload("affinity", "SchedulingPodAntiAffinity", "5000Nodes_2000Pods_QueueingHintsEnabled", 60),
+    Workload("affinity", "SchedulingPodAffinity", "5000Nodes_5000Pods_QueueingHintsEnabled", 35),
+    Workload("affinity", "MixedSchedulingBasePod", "5000Nodes_5000Pods_QueueingHintsEnabled", 140),
+    Workload("topology_spreading", "TopologySpreading", "5000Nodes_5000Pods_QueueingHintsEnabled", 85),
+    Workload("misc", "PreemptionAsync", "5000Nodes_AsyncPreemptionEnabled", 160),
+)
+
+
+def main() -> None:
+    work, controlplane = Path(sys.argv[1]).absolute(), Path(sys.argv[2])
+    is_large = sys.argv[3:] == ["5000"]
+    bench = Bench(work, module_of(RELEASE, work), controlplane=controlplane)
+    programs = {topic: bench.built(f"{_ROOT}/{topic}") for topic in sorted({each.topic for each in WORKLOADS})}
+    print(
+        "| workload | careen scheduler, pods/s | kube-scheduler, pods/s | ratio | CI's threshold for 5,000 nodes | "
+        "careen's processor time, s | MiB |"
+    )
+    print("|---|--:|--:|--:|--:|--:|--:|")
+    for each in WORKLOADS:
+        size = each.large if is_large else "500Nodes"
+        rates, used = [], ""
+        for scheduler in (SCHEDULER, ""):
+            rate, told = _measured(bench, programs[each.topic], each, size, scheduler)
+            rates.append(rate)
+            used = used or told
+        ratio = f"{rates[0] / rates[1]:.2f}" if all(rates) else "–"
+        print(
+            f"| {each.name}/{size} | {rates[0]:.0f} | {rates[1]:.0f} | {ratio} | {each.threshold} | {used} |",
+            flush=True,
+        )
+
+
+def _measured(bench: Bench, program: Path, workload: Workload, size: str, scheduler: str) -> tuple[float, str]:
+    """Average pods/s of the measured pods, and what the program used."""
+    items = bench.logs / "perf"
+    shutil.rmtree(items, ignore_errors=True)
+    items.mkdir()
+    out = bench.logs / f"perf-{workload.name}-{size}-{'careen' if scheduler else 'kube'}.txt"
+    options = (
+        "-test.run=^$",
+        "-test.benchtime=1x",
+        f"-test.bench=^BenchmarkPerfScheduling$/^{workload.name}$/^{size}$",
+        "-test.timeout=60m",
+        "-perf-scheduling-label-filter=",
+        f"-data-items-dir={items}",
+        "-v=0",
+    )
+    bench.ran(f"{_ROOT}/{workload.topic}", program, *options, out=out, scheduler=scheduler, ARTIFACTS=str(bench.logs))
+    used = _USED.search(out.read_text(encoding="utf-8", errors="replace"))
+    rate = next(_averages(items), 0.0)
+    return rate, f"{used[1]} | {used[2]}" if used else ""
+
+
+def _averages(items: Path) -> Iterator[float]:
+    for path in sorted(items.glob("*.json")):
+        for item in json.loads(path.read_text(encoding="utf-8"))["dataItems"]:
+            if item["labels"].get("Metric") == "SchedulingThroughput":
+                yield item["data"]["Average"]
+
+
+if __name__ == "__main__":
+    main()
