@@ -14,7 +14,7 @@ from careen.core.facts.reasons import Code
 from careen.core.people.asleep import BREAK_EVEN_SECONDS
 
 READ_SECONDS = 30.0
-"""Between two reads of the ConfigMap while the node waits in line: its agent may soon act on the settings."""
+"""Between two reads of the ConfigMap while the node is not idle: its agent acts on the settings, or soon may."""
 
 
 class SettingsFollower:
@@ -48,7 +48,9 @@ class SettingsFollower:
         age = self._now() - self._read_at
         if self._waits_long:
             self._begin()
-        elif (waits and age >= READ_SECONDS) or (decision.reason.code is Code.RECHECK and age >= 1.0):
+        elif (decision.phase is not Phase.IDLE and age >= READ_SECONDS) or (
+            decision.reason.code is Code.RECHECK and age >= 1.0
+        ):
             self._read_at = self._now()
             self._read()
 

@@ -80,18 +80,8 @@ def test_an_agent_whose_node_waits_for_people_follows_at_once(found: TurnResult)
     assert (agent.followed, agent.reads) == ([0], [])
 
 
-@pytest.mark.parametrize(
-    "found",
-    [
-        result(Phase.IDLE),
-        result(Phase.DRAINING),
-        result(Phase.VERIFYING),
-        result(Phase.WAITING, REFUSAL, is_releasing=True),
-    ],
-    ids=["idle", "drains", "verifies", "releases"],
-)
-def test_an_agent_that_soon_sleeps_or_reboots_follows_after_five_minutes(found: TurnResult) -> None:
-    agent = turns(found)
+def test_an_agent_that_soon_sleeps_follows_after_five_minutes() -> None:
+    agent = turns(result(Phase.IDLE))
     assert (agent.followed, agent.reads) == ([BREAK_EVEN_SECONDS], [])
 
 
@@ -99,8 +89,20 @@ def test_an_agent_that_may_not_sleep_follows_at_once() -> None:
     assert turns(result(Phase.IDLE), at_once=True).followed == [0]
 
 
-def test_a_node_in_line_has_its_config_map_read_twice_a_minute_until_it_is_followed() -> None:
-    agent = turns(result(Phase.WAITING))
+@pytest.mark.parametrize(
+    "found",
+    [
+        result(Phase.WAITING),
+        result(Phase.DRAINING),
+        result(Phase.VERIFYING),
+        result(Phase.WAITING, REFUSAL, is_releasing=True),
+    ],
+    ids=["is in line", "drains", "verifies", "releases"],
+)
+def test_a_node_in_line_or_at_work_has_its_config_map_read_twice_a_minute_until_it_is_followed(
+    found: TurnResult,
+) -> None:
+    agent = turns(found)
     assert agent.followed == [BREAK_EVEN_SECONDS]
     assert agent.reads == [READ_SECONDS * number for number in range(1, 10)]
 
