@@ -4,13 +4,13 @@ cannot read has the value unknown."""
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from careen.agent.need_watch import NeedWatch
-from careen.agent.observe import DRY_RUNS_SECONDS
+from careen.agent.observe import DRY_RUNS_SECONDS, Observer
 from careen.cluster.wire.errors import Unclear
 from careen.cluster.wire.transport import Request
 from careen.core.facts import keys
@@ -25,16 +25,28 @@ from careen.core.facts.observation import (
     NeedAnswer,
     NodeView,
     NotAsked,
+    Sample,
     Unknown,
 )
 from careen.core.facts.phases import ROW, Evidence, Phase
-from careen.core.facts.policy import Policy
+from careen.core.facts.policy import AlertPolicy, HealthQuery, Matcher, Policy
 from careen.core.facts.progress import Progress, to_annotation
 from careen.core.lock.reading import LockReading
 from careen.core.observation import Observation
+from careen.settings.go_regexp import GoRegexp
 from tests.careen.agent.conftest import KEY, FakeAlerts, Shell
 
 POLICY = Policy(node_name="n1")
+
+
+@dataclass
+class FakeMetrics:
+    answer: tuple[Sample, ...]
+
+    async def samples(self, query: str, *, fresh_seconds: float) -> tuple[Sample, ...] | Unknown:
+        return self.answer
+
+
 NODE = "GET /api/v1/nodes/n1"
 LOCK = "GET /apis/apps/v1/namespaces/careen/daemonsets/careen"
 
@@ -556,3 +568,24 @@ async def test_only_a_control_plane_node_checks_the_readiness_of_the_api_server(
     shell.put_node("n1", labels={"node-role.kubernetes.io/control-plane": ""})
     await add(shell, Evidence.READYZ)
     assert [request for request in shell.requests if "readyz" in str(request)]
+
+
+async def test_the_evidence_has_what_expressions_of_people_say_of_alerts_and_samples(shell: Shell) -> None:
+    """The gates, which the agent's loop asks, need not ask the expressions."""
+    shell.put_node("n1")
+    shell.alerts = FakeAlerts(answer=(Alert(name="Watchdog"), Alert(name="DiskFull")))
+    samples = tuple(
+        Sample(value=1.0, age_seconds=1.0, evaluated_at=0.0, labels={"instance": instance})
+        for instance in ("n1:9100", "n2:9100")
+    )
+    matcher = Matcher(label="instance", value="n1:.*", pattern=GoRegexp("n1:.*"))
+    query = HealthQuery(name="up", query="up", comparison="==", bound=1.0, fresh_seconds=60.0, matchers=(matcher,))
+    policy = Policy(node_name="n1", alerts=AlertPolicy(filter_regexp=GoRegexp("^Watch")), health_queries=(query,))
+    observer = Observer(replace(shell.senses, metrics=lambda: FakeMetrics(samples)))
+    seen = await observer.add(
+        await observer.begin(Memory(), Phase.IDLE, policy), {Evidence.ALERTS, Evidence.QUERIES}, policy
+    )
+    assert isinstance(seen.alerts, tuple)
+    assert isinstance(seen.queries, dict)
+    assert [alert.is_matched for alert in seen.alerts] == [True, False]
+    assert [sample.is_selected for sample in seen.queries["up"]] == [True, False]  # type: ignore[union-attr]

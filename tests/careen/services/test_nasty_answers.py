@@ -11,10 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from kubernetes.client import Configuration
 
 from careen.cluster.wire.answers import the_object
-from careen.cluster.wire.client import ClientTransport
 from careen.cluster.wire.errors import ClusterError, raise_unless_ok
 from careen.cluster.wire.transport import Request
 from careen.core.facts.observation import Unknown
@@ -59,6 +57,10 @@ async def extender(url: str, seconds: float) -> Any:
 
 async def api_server(url: str, seconds: float) -> Any:
     """The agent's API server. Its client has threads of its own."""
+    from kubernetes.client import Configuration  # the size of the processes that bench.services starts before
+
+    from careen.cluster.wire.client import ClientTransport
+
     configuration = Configuration(host=url)
     configuration.retries = False
     transport = ClientTransport(lambda: configuration, agent="careen-agent")

@@ -30,7 +30,7 @@ from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import KubeConfigMerger, load_kube_config
 
-from careen.cluster.wire.errors import AnswerTooLong, ClusterError, NotSent, Unclear
+from careen.cluster.wire.errors import AnswerTooLong, NotSent, Unclear
 from careen.cluster.wire.network_errors import description, opened, timed, was_surely_not_sent
 from careen.cluster.wire.transport import Request, Response
 from scheduler_core.extenders.timed_http import TooLong, whole
@@ -250,21 +250,21 @@ class ClientTransport:
             # The thread ends at the same time, unless it could not even connect.
             return await _within(CONNECT_SECONDS + 2 * request.timeout_seconds, call)
         except TimeoutError as error:
-            raise _incomplete(request) from error
+            raise Unclear(_incomplete(request)) from error
 
     def _exchange(self, rest: RESTClientObject, request: Request) -> Response:
-        what, began = f"{request.method} {request.path}", time.monotonic()
+        began = time.monotonic()
         with self._begin(rest, request) as answer:
             try:
                 body = whole(partial(answer.read1, decode_content=True), MOST_BYTES)
             except TooLong as error:
-                raise AnswerTooLong(f"{what}: {error}") from error
+                raise AnswerTooLong(f"{request.method} {request.path}: {error}") from error
             except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-                raise _failure(request, error, self.server, time.monotonic() - began) from error
+                raise Unclear(_failed(request, error, rest.configuration.host, began)) from error
         return Response(status=answer.status, headers={k.lower(): v for k, v in answer.headers.items()}, body=body)
 
     def _begin(self, rest: RESTClientObject, request: Request) -> urllib3.BaseHTTPResponse:
-        """The answer's headers. Its body has the rest of the deadline."""
+        """The answer's status and headers. Its body has the rest of the deadline."""
         url = rest.configuration.host + request.path + ("?" + urlencode(request.query) if request.query else "")
         began = time.monotonic()
         try:
@@ -279,7 +279,8 @@ class ClientTransport:
                 preload_content=False,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise _failure(request, error, rest.configuration.host, time.monotonic() - began) from error
+            what = _failed(request, error, rest.configuration.host, began)
+            raise (NotSent if was_surely_not_sent(error) else Unclear)(what) from error
 
     def _headers(self, configuration: Configuration, request: Request) -> Mapping[str, str]:
         headers = {"User-Agent": self._agent, "Accept": request.accept, "Accept-Encoding": "gzip"}
@@ -393,17 +394,15 @@ def _ends(connection: HTTPConnection) -> float:
     return time.monotonic() + 2 * (connection.timeout or CONNECT_SECONDS)
 
 
-def _failure(request: Request, error: Exception, server: str, took_seconds: float) -> ClusterError:
-    if was_surely_not_sent(error):
-        return NotSent(f"{request.method} {request.path}: {description(error, server)}")
-    if took_seconds >= 2 * request.timeout_seconds:
+def _failed(request: Request, error: Exception, server: str, began: float) -> str:
+    if not was_surely_not_sent(error) and time.monotonic() - began >= 2 * request.timeout_seconds:
         return _incomplete(request)
-    return Unclear(f"{request.method} {request.path}: {description(error, server)}")
+    return f"{request.method} {request.path}: {description(error, server)}"
 
 
-def _incomplete(request: Request) -> Unclear:
+def _incomplete(request: Request) -> str:
     seconds = 2 * request.timeout_seconds
-    return Unclear(f"{request.method} {request.path}: the API server sent no complete answer within {seconds:.0f} s")
+    return f"{request.method} {request.path}: the API server sent no complete answer within {seconds:.0f} s"
 
 
 async def _within(seconds: float, what: Awaitable[T]) -> T:

@@ -172,7 +172,7 @@ async def test_the_thread_of_an_answer_that_drips_ends_at_the_deadline(serve, tr
     heads = [b"H", b"HTTP/1.1 200 OK\r\nx: ", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"]
 
     def drip(connection: socket.socket) -> None:
-        connection.sendall(heads[len(server.received) - 1])
+        connection.sendall(heads[min(server.requests, len(heads)) - 1])
         while not ended.is_set():
             connection.sendall(b"x")
             time.sleep(0.02)
@@ -181,7 +181,7 @@ async def test_the_thread_of_an_answer_that_drips_ends_at_the_deadline(serve, tr
     transport = transport_to(server.url, threads=1)
     for _ in heads:
         with pytest.raises(Unclear):
-            await transport.send(patch(0.2))
+            await transport.send(Request(method="GET", path="/x", timeout_seconds=0.2))
     transport.close()
     idle = asyncio.get_running_loop().run_in_executor(None, transport._threads.shutdown)
     await until(idle.done, lambda: "the end of the thread")
