@@ -114,9 +114,12 @@ def test_an_hour_without_the_api_server_wakes_each_agent_at_most_once_and_ends_w
     assert not world.agents.breaches
 
 
-@pytest.mark.parametrize("minutes", [5, 50])
-def test_a_need_or_a_request_in_the_outage_is_met_within_a_minute_after_it(outage: Outage, minutes: int) -> None:
-    """The need wakes its agent at once, the request is seen when the server answers again."""
+@pytest.mark.parametrize(("minutes", "lasts"), [(5, 14), (50, 60)])
+def test_a_need_or_a_request_in_the_outage_is_met_within_a_minute_after_it(
+    outage: Outage, minutes: int, lasts: int
+) -> None:
+    """The need wakes its agent at once; the request is seen when the server answers again, by an agent that still
+    sleeps or by one whose look was due."""
     worlds: list[World] = []
 
     def prepare(world: World) -> None:
@@ -128,11 +131,13 @@ def test_a_need_or_a_request_in_the_outage_is_met_within_a_minute_after_it(outag
         world = World(Shape(nodes=3), agents=WholeAgents, prepare=prepare, plan=outage.plan)
         await asyncio.sleep(60.0)
         began = world.now
-        world.agents.go_down(HOUR_SECONDS)
+        world.agents.go_down(60.0 * lasts)
         await asyncio.sleep(60.0 * minutes)
         world.fleet.hosts["n1"].needs_reboot()
         people.annotate(world, "n2", people.REQUEST, "reboot")
-        await asyncio.sleep(began + HOUR_SECONDS - world.now + BACK_SECONDS)
+        await asyncio.sleep(began + 60.0 * lasts - world.now)
+        assert sleepers_of(world) == (2 if lasts < 15 else 0)
+        await asyncio.sleep(BACK_SECONDS)
         phases = [people._annotations(world, name).get("careen.dev/phase", "Idle") for name in world.shape.names]
         assert phases == ["Waiting", "Waiting", "Idle"]
         world.stop()

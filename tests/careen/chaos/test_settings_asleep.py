@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from careen.agent.loop import Loop
 from careen.agent.startup.following import READ_SECONDS
 from careen.cluster.wire.transport import Request, Response
+from careen.core.facts import keys
 from tests.careen.chaos.fleet import people
 from tests.careen.chaos.fleet.stories import put_agents_pods
 from tests.careen.chaos.fleet.virtual_time import run_virtually
-from tests.careen.chaos.fleet.whole_agents import WholeAgents, on_virtual_hosts
+from tests.careen.chaos.fleet.whole_agents import WholeAgent, WholeAgents, on_virtual_hosts
 from tests.careen.chaos.fleet.world import Shape, World
 
 NAMES = ("n1", "n2")
@@ -186,9 +189,26 @@ def test_a_woken_agent_reviews_no_rights_also_if_it_stays_awake() -> None:
     play(story)
 
 
-def test_a_window_that_closes_in_the_middle_of_a_roll_out_is_closed_for_the_nodes_in_line() -> None:
-    """Their agents woke a moment ago, and do not follow the ConfigMap yet."""
+def test_a_recheck_wakes_the_agent_which_then_meets_an_edit_at_once() -> None:
+    async def story(world: World) -> None:
+        put_settings(world, "reboot-days: [someday]")
+        await asyncio.sleep(1.0)
+        people.annotate(world, "n1", keys.RECHECK, "2026-03-04T12:00:00Z")
+        await asyncio.sleep(10.0)
+        assert [config_ok(world, name) for name in NAMES] == [0.0, 1.0]
+        assert keys.RECHECK not in people._annotations(world, "n1")
+        assert [why for at, node, why in world.agents.changes if node == "n1" and why] == ["the Node has changed"]
+
+    assert not play(story).agents.breaches
+
+
+def test_a_window_that_closes_in_the_middle_of_a_roll_out_is_closed_for_the_nodes_in_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Their agents woke a moment ago. They follow the ConfigMap only when its window refuses."""
     worlds: list[World] = []
+    followed: list[str] = []
+    monkeypatch.setattr(WholeAgent, "_follow_config_map", lambda agent, *_: followed.append(agent._node))
 
     def prepare(world: World) -> None:
         worlds.append(world)
@@ -202,6 +222,7 @@ def test_a_window_that_closes_in_the_middle_of_a_roll_out_is_closed_for_the_node
         await world.all_need_a_reboot()
         while not world.agents.holders():
             await asyncio.sleep(0.2)
+        assert not followed
         put_settings(world, CLOSED)
         await asyncio.sleep(1.2 * READ_SECONDS)
         begun = {event.host for event in world.fleet.log if event.what == "asked"} | world.agents.holders()
@@ -209,8 +230,40 @@ def test_a_window_that_closes_in_the_middle_of_a_roll_out_is_closed_for_the_node
         assert {event.host for event in world.fleet.log if event.what == "asked"} <= begun
         waiting = [name for name in world.shape.names if "outside-window" in refusals(world, name)]
         assert len(waiting) >= 2, world.report([])
+        assert set(waiting) <= {*followed}
         world.stop()
         return world
 
     with on_virtual_hosts(worlds):
         assert not run_virtually(story()).agents.breaches
+
+
+def test_a_config_map_that_is_read_again_and_has_not_changed_causes_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    worlds: list[World] = []
+    read: list[str] = []
+    woken: list[Loop] = []
+    monkeypatch.setattr(Loop, "wake", lambda loop: woken.append(loop))  # noqa: PLW0108 - a method
+    once = WholeAgent._read_config_map
+
+    async def counted(agent: WholeAgent, *given: Any) -> None:
+        await once(agent, *given)
+        read.append(agent._node)
+
+    monkeypatch.setattr(WholeAgent, "_read_config_map", counted)
+
+    def prepare(world: World) -> None:
+        worlds.append(world)
+        put_settings(world, OPEN)
+        put_agents_pods(world)
+
+    async def story() -> None:
+        world = World(Shape(nodes=4), agents=WholeAgents, prepare=prepare)
+        await asyncio.sleep(30.0)
+        await world.all_need_a_reboot()
+        await world.until_home(900.0)
+        world.stop()
+
+    with on_virtual_hosts(worlds):
+        run_virtually(story())
+    assert len({*read}) >= 2
+    assert woken == []
