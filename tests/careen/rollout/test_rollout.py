@@ -385,6 +385,8 @@ def test_the_remedy_for_a_gate_annotation_names_the_annotation() -> None:
     node = a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])})
     still = replace(node, annotations={**node.annotations, "careen.dev/gate.backup": "dump"})
     assert rollout([node], LockContent(), NOW).causes == ()  # the annotation is gone
+    another = replace(node, annotations={**node.annotations, "careen.dev/gate.other": "dump"})
+    assert len(rollout([another], LockContent(), NOW).causes) == 1
     on_daemon_set = {**row, "about": ["annotation careen.dev/gate.backup on the DaemonSet"]}
     assert len(rollout([refused("n1", on_daemon_set)], LockContent(), NOW).causes) == 1
     found = rollout([still], LockContent(), NOW)
