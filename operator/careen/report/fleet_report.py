@@ -11,6 +11,7 @@ from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.phases import Phase
 from careen.core.facts.progress import UnreadableProgress
+from careen.core.facts.reasons import Code
 from careen.core.facts.selectors import Selector
 from careen.core.facts.times import age, from_rfc3339
 from careen.core.facts.untrusted import object_of
@@ -165,16 +166,18 @@ def ready_of(node: NodeView, now: datetime) -> str:
 
 
 def _causes_text(model: RolloutView, width: int | None) -> list[str]:
-    """What holds nodes back, those with most nodes first."""
-    if not model.causes:
+    """What holds nodes back, those with most nodes first. A halt with which the report begins is not repeated."""
+    is_told = bool(model.obstacles) and model.obstacles[0].code == Code.HALTED
+    causes = [each for each in model.causes if each.code != Code.HALTED or not is_told]
+    if not causes:
         return []
     found = ["", "Held back by:"]
     alike: dict[tuple[str, tuple[str, ...], str], list[Cause]] = {}  # three cordons that hold the same nodes
-    for each in model.causes:
+    for each in causes:
         alike.setdefault((each.code, each.nodes, each.remedy), []).append(each)
-    for causes in list(alike.values())[:_SHOWN_CAUSES]:
-        what = listed([each.subject or each.sentence for each in causes])
-        found.append(paragraph(cause_line(causes[0], what, model.at), indent="  ", width=width))
+    for members in list(alike.values())[:_SHOWN_CAUSES]:
+        what = listed([each.subject or each.sentence for each in members])
+        found.append(paragraph(cause_line(members[0], what, model.at), indent="  ", width=width))
     if (left := len(alike) - _SHOWN_CAUSES) > 0:
         found.append(f"  … and {count_of(left, 'more cause')} (-o json)")
     return found

@@ -10,6 +10,7 @@ from careen.core.drain.forecast_objection import ROOM
 from careen.core.facts.observation import NodeView
 from careen.core.facts.reasons import Code
 from careen.core.facts.times import from_rfc3339
+from careen.core.gates.gate_annotations import ON_THE_DAEMON_SET
 from scheduler_core.values import replace_value as replace
 
 _BUDGET = re.compile(r"disruption budget (?:of )?([a-z0-9.-]+/[a-z0-9.-]+)")
@@ -38,6 +39,9 @@ def completed(refusal: Refusal) -> Refusal:
         case Code.HALTED if _HALT in refusal.sentence:
             sentence, _, remedy = refusal.sentence.partition(": ")
             return replace(refusal, sentence=sentence, remedy=remedy)
+        case Code.GATE_ANNOTATION if not any(each.endswith(ON_THE_DAEMON_SET) for each in refusal.about):
+            where = ON_THE_DAEMON_SET if "for the whole cluster" in refusal.sentence else ""
+            return replace(refusal, about=tuple(f"{each}{where}" for each in refusal.about))
         case Code.ALERT if not refusal.about:
             names = refusal.sentence.partition(": ")[2].replace(" and ", ", ").split(", ")
             return replace(refusal, about=tuple(f"alert {name}" for name in names if name))

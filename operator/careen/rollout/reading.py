@@ -72,7 +72,9 @@ def rollout(
     found = obstacle(statuses, held, until, present)
     most = max(lock.max_owners, 1) if isinstance(lock, LockContent) else 1
     is_open = isinstance(lock, LockContent) and not lock.is_paused and not lock.failed
-    counts = _counts(statuses, now, most, usual_seconds(lengths), is_stopped=found is not None or not is_open)
+    working = {each.name for each in statuses if each.state is State.WORKING}
+    places = most - sum(1 for name in entries if name not in working)  # others are gone or down for maintenance
+    counts = _counts(statuses, now, places, usual_seconds(lengths), is_stopped=found is not None or not is_open)
     return RolloutView(
         at=now,
         nodes=statuses,
@@ -200,13 +202,16 @@ def _doing(phase: str, *, is_kept_down: bool) -> str:
     return f"{phase.lower()} for maintenance" if is_kept_down else phase.lower()
 
 
-def _counts(statuses: Sequence[NodeState], now: datetime, most: int, usual: int | None, *, is_stopped: bool) -> Counts:
+def _counts(
+    statuses: Sequence[NodeState], now: datetime, places: int, usual: int | None, *, is_stopped: bool
+) -> Counts:
     number = Counter(each.state for each in statuses)
     queued, working = number[State.QUEUED], number[State.WORKING]
     finish = None
-    if usual is not None and (queued or working) and not is_stopped and not number[State.STUCK] + number[State.FAILED]:
+    is_stopped = is_stopped or bool(number[State.STUCK] + number[State.FAILED]) or (places < 1 and queued > 0)
+    if usual is not None and (queued or working) and not is_stopped:
         left = max((each.expected.end for each in statuses if each.expected is not None), default=now)
-        finish = max(left, now) + timedelta(seconds=usual * ceil(queued / most))
+        finish = max(left, now) + timedelta(seconds=usual * ceil(queued / max(1, places)))
     return Counts(
         done=number[State.DONE],
         working=working,

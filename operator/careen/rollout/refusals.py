@@ -146,8 +146,7 @@ def down_in(refusal: Refusal) -> tuple[str, ...]:
 
 def _gates_left(refusal: Refusal, node: NodeView) -> bool:
     """Those on the DaemonSet are not known here."""
-    on_node = {f"annotation {key}" for key in gates_among(node.annotations)}
-    return any(each in on_node or each.endswith(ON_THE_DAEMON_SET) for each in refusal.about)
+    return bool(gates_among(node.annotations)) or any(each.endswith(ON_THE_DAEMON_SET) for each in refusal.about)
 
 
 def _is_in_service(node: NodeView | None, name: str, lock: LockContent) -> bool:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from careen.core.facts import keys
 from careen.core.facts.observation import NodeView
 from careen.core.facts.progress import Progress, to_annotation
+from careen.core.gates.halt import halted as halt_answer
 from careen.core.lock.content import Entry, LockContent
 from careen.core.lock.line import Line
 from careen.report.fleet_report import fleet_json, fleet_text, in_order, node_json, place_of
@@ -164,3 +165,18 @@ def test_causes_that_hold_the_same_nodes_are_told_in_one_line() -> None:
     text = fleet_text([*waiting, *down], LockContent(), NOW, lines=10)
     (line,) = [each for each in text.splitlines() if each.startswith("  8 nodes: ")]
     assert line.startswith("  8 nodes: node n8, node n9: n0, n1, n2 and 5 more. Bring")
+
+
+def test_the_cause_of_a_halt_is_listed_only_while_nothing_else_tells_its_remedy() -> None:
+    """While another node still drains, the report begins with no obstacle."""
+    failed = Entry(node="n8", id="c", created="2026-03-04T11:00:00Z", failed="never-ready")
+    halted = LockContent(entries=(failed,), max_owners=2)
+    no = halt_answer(halted)
+    assert no is not None
+    row = {"gate": "halt", "code": "halted", "sentence": no.sentence, "remedy": no.remedy, "about": list(no.about)}
+    annotations = {keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])}
+    waiting = [replace(a_node(f"n{number}"), annotations=annotations) for number in range(8)]
+    drains = LockContent(entries=(failed, replace(failed, node="n9", failed="")), max_owners=2)
+    nodes = [*waiting, a_node("n8", "Failed"), a_node("n9", "Draining")]
+    assert "careen retry n8" not in fleet_text(nodes[:-1], halted, NOW, lines=10)
+    assert "  8 nodes: failed node n8: n0, n1, n2 and 5 more. Repair n8" in fleet_text(nodes, drains, NOW, lines=10)

@@ -316,3 +316,14 @@ def test_careen_why_shows_no_gates_of_a_dead_holder_that_none_refuses() -> None:
     assert why_text(told).startswith("n1 has been NotReady for 0s, outside its reboot.\n")
     assert "GATE" not in why_text(told)
     assert "GATE" in why_text(told, is_whole=True)
+
+
+def test_careen_why_of_a_failed_node_looks_first_at_another_holder_whose_host_is_dead() -> None:
+    record = Progress(phase="Failed", claim="c", boot_left="b", failed="settle-timeout")
+    failed = replace(story(Phase.FAILED).node, annotations={keys.PHASE: "Failed", keys.PROGRESS: to_annotation(record)})
+    dead = replace(story(Phase.DRAINING).node, name="n9", ready=False, ready_since=NOW - timedelta(minutes=5))
+    told = replace(story(Phase.FAILED), node=failed, holders=(dead,))
+    text = why_text(told)
+    first = text.index("Look at the host of n9. Only if it is down for good: `careen lock release n9`.")
+    assert first < text.index("settle-timeout: ")
+    assert "host of n9" not in why_text(replace(told, holders=(replace(dead, ready=True, ready_since=None),)))

@@ -54,6 +54,12 @@ from careen.rollout.older_records import completed
             id="a forecast",
         ),
         pytest.param(
+            Code.GATE_ANNOTATION,
+            "gate backup for the whole cluster: dump",
+            {"about": ("annotation careen.dev/gate.backup on the DaemonSet",)},
+            id="an annotation of the whole cluster",
+        ),
+        pytest.param(
             Code.HALTED,
             "n1 failed (settle-timeout) and keeps its claim, so the roll-out halts: run `careen retry n1`",
             {
@@ -65,7 +71,8 @@ from careen.rollout.older_records import completed
     ],
 )
 def test_the_sentence_of_an_earlier_release_gives_the_data(code: Code, sentence: str, data: dict[str, Any]) -> None:
-    found = completed(Refusal(gate="gate", code=code, sentence=sentence))
+    about = ("annotation careen.dev/gate.backup",) if code is Code.GATE_ANNOTATION else ()
+    found = completed(Refusal(gate="gate", code=code, sentence=sentence, about=about))
     assert {name: getattr(found, name) for name in data} == data
 
 

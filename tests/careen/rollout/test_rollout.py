@@ -336,6 +336,21 @@ def test_no_finish_is_promised_to_nodes_that_cannot_begin(stop: str) -> None:
     assert rollout(nodes, content, NOW).counts.finish is None
 
 
+def test_a_finish_counts_on_no_claim_of_a_maintenance_or_of_a_node_that_is_gone() -> None:
+    asked = {keys.REQUEST: '{"want":"maintenance","reason":"disk swap"}'}
+    nodes = [
+        last_reboot("n1", "2026-03-04T11:00:00Z"),
+        holder("n3", Phase.DRAINING),
+        *(waiting(f"n{number}") for number in range(4, 8)),
+    ]
+    two = replace(lock("n3"), max_owners=2)
+    assert rollout(nodes, two, NOW).counts.finish == datetime(2026, 3, 4, 12, 13, tzinfo=UTC)  # 12:03, then twice 300 s
+    kept = holder("n9", Phase.MAINTENANCE, annotations=asked)
+    both = replace(lock("n3", "n9"), max_owners=2)
+    for others in ([kept], []):
+        assert rollout([*nodes, *others], both, NOW).counts.finish == datetime(2026, 3, 4, 12, 23, tzinfo=UTC)
+
+
 def test_a_roll_out_that_has_begun_is_not_said_to_have_started_nothing() -> None:
     down = ("budgets", "nodes-down", "n2 is not ready; with this node 2 nodes would be down; the limit is 1")
     refused, others = waiting("n1", down, label="ready"), [a_node("n2", ready=False), waiting("n5")]
@@ -385,6 +400,8 @@ def test_the_remedy_for_a_gate_annotation_names_the_annotation() -> None:
     node = a_node("n1", annotations={keys.PHASE: "Waiting", keys.REFUSALS: json.dumps([row])})
     still = replace(node, annotations={**node.annotations, "careen.dev/gate.backup": "dump"})
     assert rollout([node], LockContent(), NOW).causes == ()  # the annotation is gone
+    another = replace(node, annotations={**node.annotations, "careen.dev/gate.other": "dump"})
+    assert len(rollout([another], LockContent(), NOW).causes) == 1
     on_daemon_set = {**row, "about": ["annotation careen.dev/gate.backup on the DaemonSet"]}
     assert len(rollout([refused("n1", on_daemon_set)], LockContent(), NOW).causes) == 1
     found = rollout([still], LockContent(), NOW)

@@ -161,8 +161,8 @@ MUTANTS = (
     Mutant(
         "The nodes that are down in a group may exceed the group's budget by one",
         _GATES + "budgets.py:_group_refusal",
-        "len(members) + 1 > most",
-        "len(members) > most",
+        "(lacks := len(members) + 1 - most) > 0",
+        "(lacks := len(members) - most) > 0",
     ),
     Mutant(
         "With --order=zone, the gate `budgets` ignores nodes of other zones that are down without a claim in the lock",

@@ -122,9 +122,11 @@ class LiveSource:
 
     async def _plan(self, seen: Seen) -> None:
         self._planned = Planned(note="The plan is being simulated.")
+        self._plan_from = inf
         self._draw()
         self._planned = await self._planner(seen)
-        self._plan_from = inf if not self._planned.is_failed else self._cluster.clock.monotonic() + _PLAN_AGAIN_SECONDS
+        if self._planned.is_failed:
+            self._plan_from = self._cluster.clock.monotonic() + _PLAN_AGAIN_SECONDS
         self._draw()
 
     async def _node(self, name: str) -> Document | Failure:

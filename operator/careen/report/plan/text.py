@@ -22,33 +22,49 @@ def plan_text(plan: Plan, *, width: int | None = None) -> str:
     timeline = plan.timeline
     if not timeline.nodes:
         return paragraph("No node of the plan needs a reboot: there is nothing to plan.", width=width)
-    before = [paragraph(verdict(plan), width=width), paragraph(headline(plan), width=width)]
-    if plan.unblocks:
-        before += [
-            "",
-            "What would unblock most:",
-            *(paragraph(each, indent="  ", width=width) for each in bought(plan.unblocks)),
-        ]
-    if found := risks(plan):
-        told = [paragraph(f"- {risk.what}. {risk.remedy}", indent="  ", width=width) for risk in found[:SHOWN]]
-        before += ["", "At risk:", *told]
-        if len(found) > SHOWN:
-            before.append(f"  - and {count_of(len(found) - SHOWN, 'more risk')} (-o json)")
-    after = ["", *(paragraph(sentence, width=width) for sentence in summary(plan)[1:])]
-    if plan.others:
-        after += ["", comparison_text(plan, width=width)]
-    notes = [paragraph(f"Note: {note}.", width=width) for note in plan.notes]
-    after += notes
     rows = [_row(plan, visit) for visit in timeline.visits]
     header = ["NODE", f"START ({plan.zone})", "END", "MOVES", "NOTE"]
     text = table(header, rows, width=width).split("\n") if rows else []
-    room = max(3, SCREEN - height_of(before) - height_of(after) - 2)
-    if len(text) > room + 1:
-        shown = rows[: room - 1]
-        text = table(header, [[*row[:-1], one_line(row[-1], _SHORT_NOTE)] for row in shown]).split("\n")
+    for brief in _BRIEF:
+        before, after = _before(plan, width, brief), _after(plan, width, brief)
+        room = SCREEN - height_of(before) - height_of(after) - 2
+        if room >= min(len(text), _LEAST_ROWS):
+            break
+    if len(text) > max(3, room) + 1:
+        shown = rows[: max(3, room) - 1]
+        left = _SHORT_NOTE if width is None else max(10, min(_SHORT_NOTE, width - len(text[0]) + len("NOTE")))
+        text = table(header, [[*row[:-1], one_line(row[-1], left)] for row in shown]).split("\n")
         text.append(f"… and {count_of(len(rows) - len(shown), 'more visit')} of nodes: -o json or --report=FILE.html")
-    lines = [*before, *(["", *text] if text else []), *after]
-    return "\n".join(lines)
+    return "\n".join([*before, *(["", *text] if text else []), *after])
+
+
+_LEAST_ROWS = 6
+_BRIEF = range(4)
+"""What a narrow terminal has no room for: 1: notes, 2: all risks but the worst, 3: all figures but the first two."""
+
+
+def _before(plan: Plan, width: int | None, brief: int) -> list[str]:
+    lines = [paragraph(verdict(plan), width=width), paragraph(headline(plan), width=width)]
+    if plan.unblocks:
+        buys = (paragraph(each, indent="  ", width=width) for each in bought(plan.unblocks))
+        lines += ["", "What would unblock most:", *buys]
+    if found := risks(plan):
+        most = SHOWN if brief < 2 else 1
+        told = [paragraph(f"- {risk.what}. {risk.remedy}", indent="  ", width=width) for risk in found[:most]]
+        lines += ["", "At risk:", *told]
+        if len(found) > most:
+            lines.append(f"  - and {count_of(len(found) - most, 'more risk')} (-o json)")
+    return lines
+
+
+def _after(plan: Plan, width: int | None, brief: int) -> list[str]:
+    figures = summary(plan)[1:]
+    lines = ["", *(paragraph(each, width=width) for each in (figures if brief < 3 else figures[:2]))]
+    if plan.others:
+        lines += ["", comparison_text(plan, width=width)]
+    if brief and len(plan.notes) > 1:
+        return [*lines, f"{count_of(len(plan.notes), 'note')} on what the plan assumes: -o json or --report=FILE.html"]
+    return [*lines, *(paragraph(f"Note: {note}.", width=width) for note in plan.notes)]
 
 
 _SHORT_NOTE = 60

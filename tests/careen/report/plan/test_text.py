@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -88,6 +89,15 @@ def test_a_plan_of_many_nodes_fits_a_screen_and_a_closing_that_is_not_the_cause_
     )
     nodes = tuple(each.node for each in (*visits, *left))
     plan = a_plan(visits=visits, left=left, nodes=nodes, closings=(Closing(at=at(40_000), left=72),))
+    notes = tuple(
+        f"the plan assumes this and, because a dump does not tell it, also that {each} " * 9 for each in "abcd"
+    )
+    for width in (80, 120):
+        drawn = plan_text(replace(plan, notes=notes), width=width).splitlines()
+        assert len(drawn) <= 40
+        assert max(map(len, drawn)) <= width
+        assert sum(line.startswith("n") for line in drawn) >= 3
+        assert "4 notes on what the plan assumes: -o json or --report=FILE.html" in drawn
     lines = plan_text(plan).splitlines()
     assert len(lines) <= 40
     assert lines[0].startswith("128 of 200 nodes reboot by ")
