@@ -17,9 +17,9 @@ from scheduler_core.cache.events import BOOKMARK, DELETED, Event, Item, Listing,
 from scheduler_core.cache.other_objects import OtherObjects
 from scheduler_core.cache.placed_pods import PlacedPods
 from scheduler_core.cache.versions import Versions
-from scheduler_core.model.manifests import wire
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.object_reader import ObjectReader
+from scheduler_core.model.manifests.repeated_pods import WatchedPod
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -169,8 +169,8 @@ class ClusterCache:
 
     def _value(self, kind: str, item: Item) -> Any:
         written = item.written
-        if isinstance(written, wire.WirePod):
-            return self._reader.build(kind, written)
+        if isinstance(written, WatchedPod):
+            return self._reader.watched_pod(written)
         if isinstance(written, msgspec.Raw):
             return self._reader.read_raw(kind, written)
         return self._reader.read(kind, written)

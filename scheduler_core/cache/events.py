@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler_core.model.manifests import wire
 from scheduler_core.model.manifests.object_reader import RawPage
+from scheduler_core.model.manifests.repeated_pods import WatchedMeta, WatchedPod
 from scheduler_core.values import Value
 
 CHANGES: Final = frozenset({"ADDED", "MODIFIED"})
@@ -20,7 +20,7 @@ _OF_OBJECTS: Final = CHANGES | {DELETED}
 class Item(Value):
     """One object of an event or a list."""
 
-    written: Mapping[str, Any] | msgspec.Raw | wire.WirePod
+    written: Mapping[str, Any] | msgspec.Raw | WatchedPod
     key: str
     uid: str
     version: int | None
@@ -85,21 +85,11 @@ class _WatchLine(msgspec.Struct):
     api_version: str = msgspec.field(default="", name="apiVersion")
 
 
-class _WatchedMeta(wire.WireMeta, frozen=True):
-    resource_version: str = ""
-
-
-class _WatchedPod(wire.WirePod, frozen=True):
-    kind: str = ""
-    api_version: str = ""
-    metadata: _WatchedMeta = _WatchedMeta()
-
-
 class _PodLine(msgspec.Struct, gc=False):
     """The line of an event about a pod. Nearly all events are, so they are decoded at once."""
 
     type: str = ""
-    object: _WatchedPod = _WatchedPod()
+    object: WatchedPod = WatchedPod()
 
 
 _LINE: Final = msgspec.json.Decoder(_WatchLine)
@@ -188,7 +178,7 @@ def _of_head(head: _Head, written: Any) -> Item:
     return _item_of(head.metadata, written)
 
 
-def _item_of(meta: _Meta | _WatchedMeta, written: Any) -> Item:
+def _item_of(meta: _Meta | WatchedMeta, written: Any) -> Item:
     key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
     return Item(written, key, meta.uid, version_number(meta.resource_version))
 

@@ -200,7 +200,7 @@ class WrittenRefusal(Value):
     message: str
 
 
-class Pod(Value, kw_only=True):
+class Pod(Value, kw_only=True, gc=False):
     """`start_time` in seconds since the epoch, None before the pod started. `terminating`: it has a deletion
     timestamp."""
 

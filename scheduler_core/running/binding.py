@@ -205,11 +205,11 @@ def bound(parts: Parts, binding: PodOnItsWay, now: float) -> None:
             _note_failure(parts, pod, bug)
     parts.out.append(Count(metric="schedule_attempts_total", label="scheduled"))
     attempts, first = binding.queued.attempts, binding.queued.first_attempt_at
+    assert first is not None
     parts.out.append(Count(metric="pod_scheduling_attempts", amount=attempts))
-    if first is not None:
-        parts.out.append(
-            Count(metric="pod_scheduling_sli_duration_seconds", label=str(min(attempts, 15)), amount=now - first)
-        )
+    parts.out.append(
+        Count(metric="pod_scheduling_sli_duration_seconds", label=str(min(attempts, 15)), amount=now - first)
+    )
     parts.out.append(
         Note(
             verbosity=2,

@@ -15,7 +15,7 @@ from scheduler_core.model.manifests import from_manifest as read
 from scheduler_core.model.manifests import job_from_manifest, wire, wire_storage
 from scheduler_core.model.manifests import storage_from_manifest as storage
 from scheduler_core.model.manifests.error import FieldError, ManifestError
-from scheduler_core.model.manifests.repeated_pods import RepeatedPods
+from scheduler_core.model.manifests.repeated_pods import RepeatedPods, WatchedPod
 from scheduler_core.model.manifests.strict.checks import invalid_text
 
 _GROUPS: Final = {
@@ -65,6 +65,19 @@ class ObjectReader:
         written = self._decoded(kind, raw)
         return written if isinstance(written, ManifestError) else self.build(kind, written)
 
+    def watched_pod(self, written: WatchedPod) -> Any:
+        """As `read_raw`, of an event's pod."""
+        meta = written.metadata
+        key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        if not meta.name:
+            return _nameless("Pod")
+        try:
+            return self._repeated.watched(written)
+        except FieldError as trouble:
+            return ManifestError(kind="Pod", key=key, field=trouble.field, problem=trouble.problem)
+        except msgspec.ValidationError as trouble:
+            return _problem("Pod", key, trouble, within="spec")
+
     def wire_items(self, kind: str, page: bytes) -> Iterable[Any]:
         """The page's items as wire structures; one that cannot be read becomes a ManifestError."""
         try:
@@ -96,9 +109,7 @@ class ObjectReader:
     def build(self, kind: str, written: Any) -> Any:
         """A ManifestError if a field cannot be read."""
         if not written.metadata.name:
-            return ManifestError(
-                kind=kind, key="without a name", field="metadata.name", problem="an object needs a name"
-            )
+            return _nameless(kind)
         try:
             return self._kinds[kind].build(written)
         except FieldError as trouble:
@@ -113,9 +124,13 @@ class RawPage(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-def _problem(kind: str, key: str, trouble: msgspec.ValidationError) -> ManifestError:
+def _nameless(kind: str) -> ManifestError:
+    return ManifestError(kind=kind, key="without a name", field="metadata.name", problem="an object needs a name")
+
+
+def _problem(kind: str, key: str, trouble: msgspec.ValidationError, *, within: str = "") -> ManifestError:
     text, _, path = str(trouble).partition(" - at `$")
-    return ManifestError(kind=kind, key=key, field=path.lstrip(".").rstrip("`"), problem=text)
+    return ManifestError(kind=kind, key=key, field=(within + path.rstrip("`")).lstrip("."), problem=text)
 
 
 @dataclass(slots=True)

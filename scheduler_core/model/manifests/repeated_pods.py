@@ -1,5 +1,5 @@
-"""Pages (JSON bodies of API lists) of pods. The JSON of most pods repeats that of a few templates word for word, so
-equal text is decoded once.
+"""Pages (JSON bodies of API lists) of pods, and pods of events. The JSON of most pods repeats that of a few templates
+word for word, so equal text is decoded once.
 
 Pods of a template differ in `nodeName` and `startTime`. Their other text is compared without decoding, which costs a
 fraction.
@@ -7,9 +7,9 @@ fraction.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
+from weakref import ref
 
 import msgspec
 
@@ -83,24 +83,40 @@ class _TextsButFor(_Texts[Written]):
 
     def __init__(self, field: bytes, shape: Any, own_of: Callable[[Written], str | None]) -> None:
         super().__init__(shape)
-        self._cut = re.compile(b'"' + field + rb'":"([^"\\]*)",?')
+        self._opening = b'"' + field + b'":"'
         self._own_of = own_of
 
     def read_both(self, text: bytes) -> tuple[Written, str | None]:
         """The structure, and this text's own value of the field. The structure is shared and may have the field's value
         of another text: use the returned one."""
-        parts = self._cut.split(text, 2)
-        if len(parts) != 3:  # without the field, or with several candidates for it
+        at = text.find(self._opening)
+        start = at + len(self._opening)
+        end = text.find(b'"', start)
+        own = text[start:end]
+        if at < 0 or b"\\" in own or text.find(self._opening, end) >= 0:  # no candidate for the field, or several
             written = self.read(text)
             return written, self._own_of(written)
-        before, own, after = parts
-        key = (len(before), before + after)
+        key = (start, text[:start] + text[end:])
         if key in self._known:
             return self._known[key], own.decode()
         written = self._decoder.decode(text)
         if self._own_of(written) == own.decode():
             self._keep(key, written, len(text))
         return written, self._own_of(written)
+
+
+class WatchedMeta(wire.WireMeta, frozen=True):
+    resource_version: str = ""
+
+
+class WatchedPod(wire.Wire, frozen=True):
+    """The pod of a watch's event."""
+
+    kind: str = ""
+    api_version: str = ""
+    metadata: WatchedMeta = WatchedMeta()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: wire.WirePodStatus | None = None
 
 
 class RepeatedPods:
@@ -120,6 +136,7 @@ class RepeatedPods:
         # The keys are the ids of structures. The values keep the structures, so that no other object gets their ids.
         self._parts: dict[tuple[object, ...], tuple[SharedParts, object]] = {}
         self._parts_bytes = 0
+        self._shared: dict[tuple[int, str], tuple[ref[PodSpec], wire.WirePodSpec]] = {}
         self._share = _Share()
 
     def pods(self, page: bytes) -> list[Pod | ManifestError]:
@@ -145,6 +162,31 @@ class RepeatedPods:
         except FieldError as trouble:
             key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
             return ManifestError(kind="Pod", key=key, field=trouble.field, problem=trouble.problem)
+
+    def watched(self, written: WatchedPod) -> Pod:
+        """Raises FieldError for an amount or time that cannot be read, msgspec.ValidationError for a spec."""
+        meta, status, reader = written.metadata, written.status, self._reader
+        spec, node_name = self._specs.read_both(bytes(written.spec))
+        parts = SharedParts(
+            labels=reader.shared_labels(meta.labels),
+            owner=reader.controller(meta.owner_references),
+            spec=self._shared_spec(spec, meta.namespace or "default"),
+            status_fields=reader.status_fields(status, spec),
+        )
+        start_time = None if status is None else status.start_time
+        return reader.assembled(meta, parts, node_name=node_name or "", start_time=start_time)
+
+    def _shared_spec(self, written: wire.WirePodSpec, namespace: str) -> PodSpec:
+        """As the reader's; without looking at a spec that was seen before."""
+        key = (id(written), namespace)
+        known = self._shared.get(key)
+        spec = None if known is None else known[0]()
+        if spec is None:
+            spec = self._reader.shared_spec(written, namespace)
+            if len(self._shared) >= _MOST_TEXTS:
+                self._shared.clear()
+            self._shared[key] = (ref(spec), written)  # so that no other object gets its id
+        return spec
 
     def _parts_of(
         self,

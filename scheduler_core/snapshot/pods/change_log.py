@@ -16,7 +16,7 @@ from scheduler_core.snapshot.pods.affinity_groups import NO_GROUP
 from scheduler_core.values import Value
 
 
-class PodChange(Value, eq=False):
+class PodChange(Value, eq=False, gc=False):
     """A pod that was added to a node (`sign` 1) or removed from it (−1). `class_number` and `group` are the numbers
     of its class and its affinity group. `replaced`: the pod whose place it took, if counts cannot tell the two apart
     (`count_alike`)."""

@@ -89,6 +89,54 @@ def test_a_status_that_waits_is_not_forgotten_when_the_watch_shows_the_one_befor
     assert parts.said[first.uid].message.startswith("0/2 nodes")
 
 
+@pytest.mark.parametrize(("answered", "seen"), [(None, "100"), (50, "new")])
+def test_our_status_is_forgotten_with_the_next_event_if_versions_cannot_be_compared(
+    answered: int | None, seen: str
+) -> None:
+    world = ready()
+    coming(world, ("a", 9, 0))
+    (status,) = world.open
+    assert isinstance(status, WriteStatus)
+    world.collect(world.machine.answered(status, WriteOutcome(code=200, version=answered), world.now))
+    held = world.pod("a")
+    assert held is not None
+    changed = {**held, "metadata": {**held["metadata"], "labels": {"app": "b"}, "resourceVersion": seen}}
+    world.collect(world.machine.take({"type": "MODIFIED", "object": changed}, world.now))
+    assert status.uid not in world.machine.parts.said
+
+
+def test_a_failed_status_does_not_make_us_forget_the_one_that_waits_behind_it() -> None:
+    world = ready()
+    coming(world, ("a", 9, 0))
+    world.create_node("n2")
+    world.deliver()
+    parts = world.machine.parts
+    parts.queue.activate((parts.cache.find("Pod", "default/a"),), world.now)
+    world.run()
+    world.carry_out(0, "403")
+    (second,) = world.open
+    assert isinstance(second, WriteStatus)
+    assert parts.said[second.uid].message.startswith("0/2 nodes")
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_pod_of_lower_priority_loses_its_nomination_and_keeps_its_reason(is_written: bool) -> None:
+    world = ready()
+    coming(world, ("v", 4, 0))
+    world.settle(20)
+    coming(world, ("p", 4, 5))
+    if is_written:
+        world.carry_out()
+        world.deliver()
+    coming(world, ("q", 4, 10))
+    if not is_written:
+        world.carry_out()  # the status that nominates p, and the one that clears it is sent
+    (cleared,) = [each for each in world.open if isinstance(each, WriteStatus) and each.pod == "default/p"]
+    assert cleared.nominated_node == ""
+    assert (cleared.reason, cleared.changes_condition) == (("", False) if is_written else ("Unschedulable", True))
+    assert bool(cleared.message) is not is_written
+
+
 @pytest.mark.parametrize("how", ["cleared", "deleted", "kept"])
 def test_a_nomination_that_ends_lets_pods_of_at_most_its_priority_try_again(how: str) -> None:
     world = ready()

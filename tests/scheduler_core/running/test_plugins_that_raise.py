@@ -9,6 +9,7 @@ import pytest
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.verdict import SUCCESS
+from scheduler_core.queue.scheduling_queue import Room
 from scheduler_core.running.commands import Bind, WriteStatus
 from tests.scheduler_core.running.world import World
 
@@ -93,3 +94,31 @@ def test_a_pod_whose_pre_enqueue_raises_stays_out_of_the_queue() -> None:
     world = with_clumsy("pre_enqueue")
     world.settle(10)
     assert (world.node_of("bad"), world.node_of("good")) == ("", "n1")
+
+
+class Unblamed:
+    """No frame of its method has a `self`, so nobody can tell which plugin raised."""
+
+    name = "Unblamed"
+
+    def events(self) -> tuple[()]:
+        return ()
+
+    @staticmethod
+    def filter(_state: Any, _pod: Any, _node: Any) -> Any:
+        raise RuntimeError("no more disk")
+
+
+def test_a_failure_for_which_no_plugin_can_be_blamed_is_tried_again_for_ever() -> None:
+    enabled = {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Unblamed"}]}}}]}
+    configuration = Configuration.from_mapping(enabled)
+    world = World(scheduler=Scheduler(configuration, plugins={"Unblamed": lambda _args, _version: Unblamed()}))
+    world.create_node("n1")
+    world.create_pod("bad")
+    world.deliver()
+    for _ in range(5):
+        world.run()
+        found = world.machine.parts.queue.find("default/bad")
+        assert found is not None
+        assert found[0] is Room.BACKOFF
+        world.wait(20)
