@@ -12,7 +12,7 @@ from typing import Final
 from tests.scheduler_peers.explained import explained
 from tests.scheduler_peers.outcomes import Story
 from tests.scheduler_peers.run import RELEASE
-from tests.scheduler_peers.stories import ROOT
+from tests.scheduler_peers.stories import ROOT, VOLUMES
 
 HERE: Final = Path(__file__).parent
 PAGE: Final = HERE.parents[1] / "docs" / "scheduler-peers.md"
@@ -27,11 +27,11 @@ $ make test-scheduler-peers
 {{summary}}
 ```
 
-The tests are those of `{ROOT}` of Kubernetes {RELEASE}. Each starts an API server and a scheduler, creates nodes and
-pods, and looks where the pods land. `make test-scheduler-peers` builds them from the Go module in which
-`(*Scheduler).Run` is replaced: it starts `careen scheduler` with the test's profiles, against the test's API server. A
-story is a test without subtests, or a subtest. `make test-scheduler-peers PEERS=filters:TestInterPodAffinity` runs one
-test again. Packages that have only impossible tests are not built.
+The tests are those of `{ROOT}` and `test/integration/{VOLUMES}` of Kubernetes {RELEASE}. Each starts an API server
+and a scheduler, creates nodes and pods, and looks where the pods land. `make test-scheduler-peers` builds them from
+the Go module in which `(*Scheduler).Run` is replaced: it starts `careen scheduler` with the test's profiles, against
+the test's API server. A story is a test without subtests, or a subtest. `make test-scheduler-peers
+PEERS=filters:TestInterPodAffinity` runs one test again. Packages that have only impossible tests are not built.
 
 * *impossible*: no program outside the test can do it. The reason stands below.
 * *skipped*: the test itself does not run here.

@@ -87,7 +87,7 @@ def _measured(bench: Bench, program: Path, workload: Workload, size: str, schedu
 
 def _averages(items: Path) -> Iterator[float]:
     for path in sorted(items.glob("*.json")):
-        for item in json.loads(path.read_text(encoding="utf-8"))["dataItems"]:
+        for item in json.loads(path.read_text(encoding="utf-8"))["dataItems"] or []:
             if item["labels"].get("Metric") == "SchedulingThroughput":
                 yield item["data"]["Average"]
 

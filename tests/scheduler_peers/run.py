@@ -29,6 +29,12 @@ class Bench:
         self._etcd = work / "bin"
         for each in (self.logs, self._programs, self._etcd):
             each.mkdir(parents=True, exist_ok=True)
+        # Where scheduler_perf looks for its files, because the programs are built with -trimpath.
+        self._sources = work / "sources"
+        named = self._sources / "k8s.io/kubernetes"
+        named.parent.mkdir(parents=True, exist_ok=True)
+        named.unlink(missing_ok=True)
+        named.symlink_to(module)
         etcd = self._etcd / "etcd"
         etcd.write_text(_ETCD.format(controlplane=shlex.quote(str(controlplane.absolute()))))
         etcd.chmod(0o755)
@@ -68,6 +74,8 @@ class Bench:
             "PATH": f"{self._etcd}:{os.environ['PATH']}",
             "KUBE_INTEGRATION_ETCD_URL": "http://127.0.0.1:1",  # never somebody else's etcd
             "KUBE_CACHE_MUTATION_DETECTOR": "false",
+            "TEST_SRCDIR": str(self._sources),
+            "TEST_WORKSPACE": ".",
             "EXTERNAL_SCHEDULER": scheduler,
             "EXTERNAL_SCHEDULER_READY": READY,
             "EXTERNAL_SCHEDULER_LOGS": str(self.logs),

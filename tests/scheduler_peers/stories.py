@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = "test/integration/scheduler"
+VOLUMES: Final = "volumescheduling"
+"""Beside the scheduler's packages: the tests of VolumeBinding, with Kubernetes' own controller of volumes."""
 PACKAGES: Final = (
     *("filters", "scoring", "preemption", "preemption/misc", "preemption/nominatednodename", ".", "queueing"),
     *("queueing/queueinghint", "nominated_node_name", "taint", "eventhandler", "bind", "extender"),
+    VOLUMES,
 )
 IN_GO: Final = {
     "plugins": "plugins in Go",
@@ -19,6 +22,10 @@ IN_GO: Final = {
     "serving": "asks the endpoints of the Go process",
 }
 """Packages none of whose tests can have another scheduler: they are not built."""
+IN_PART: Final = {
+    "preemption": ("TestPreemption/.*[fF]ilter", "TestPreemption/…filter…", "a filter in Go decides"),
+}
+"""Stories that are left out (a pattern of Go's -test.skip), how they are listed, and why."""
 _FUNCTION: Final = re.compile(r"^func (?:\([^)]*\) )?(\w+)\(.*?^}", re.MULTILINE | re.DOTALL)
 _INSIDE: Final = {
     "calls ScheduleOne of the Go process": re.compile(r"\.ScheduleOne\("),
@@ -26,6 +33,11 @@ _INSIDE: Final = {
     "calls plugins of the Go process": re.compile(r"\.RunBindPlugins\("),
     "invents a node's feature in the Go process": re.compile(r"\.SetFrameworkDuringTest\("),
 }
+
+
+def path_of(package: str) -> str:
+    """In the module."""
+    return f"test/integration/{VOLUMES}" if package == VOLUMES else f"{ROOT}/{package}".removesuffix("/.")
 
 
 def listed(package: Path) -> dict[str, str]:
