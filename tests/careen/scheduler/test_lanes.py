@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from careen.cluster.wire.client import RELOAD_SECONDS
+from careen.cluster.wire.errors import AnswerTooLong
+from careen.cluster.wire.transport import Request
 from careen.scheduler.wire import lanes
 from careen.scheduler.wire.lanes import HttpAnswer, HttpCall, Lane
 from careen.scheduler.wire.server import Server
+from careen.scheduler.wire.streams import LoopTransport
 from tests.patience import until
 
 
@@ -90,6 +94,18 @@ async def test_an_answer_that_is_longer_than_the_limit_is_given_up(monkeypatch: 
         "/1100": (0, True),
         "/902": (902, False),
     }
+
+
+async def test_a_list_learns_that_a_page_was_too_long_so_that_it_asks_for_a_shorter_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lanes, "MOST_BYTES", 1000)
+    async with served(lambda path: b"x" * int(path[1:])) as here:
+        transport = LoopTransport(here, lambda: datetime(2026, 3, 4, tzinfo=UTC))
+        assert len((await transport.send(Request(method="GET", path="/900"))).body) == 900
+        with pytest.raises(AnswerTooLong, match="GET /1100: the answer is longer than"):
+            await transport.send(Request(method="GET", path="/1100"))
+        transport.close()
 
 
 async def test_requests_after_their_deadline_leave_nothing_in_the_lane() -> None:

@@ -9,6 +9,7 @@ it. The same holds for a claim of an earlier release, which kept nothing.
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import math
@@ -166,6 +167,7 @@ def _hash(content: object) -> str:
     return base64.urlsafe_b64encode(digest).decode()[:_FINGERPRINT]
 
 
+@functools.lru_cache(maxsize=4)  # asked for each alert
 def _chunks(text: str) -> frozenset[str]:
     return frozenset(text[at : at + _FINGERPRINT] for at in range(0, len(text), _FINGERPRINT))
 
