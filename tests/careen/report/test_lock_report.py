@@ -126,3 +126,10 @@ def test_the_json_output_of_the_lock_contains_the_failed_node_and_the_remedy() -
     assert [(each["node"], each["failed"]) for each in said["holders"]] == [("n3", "never-ready"), ("n9", "")]
     assert said["haltedBecause"].startswith("n3 failed (never-ready) and keeps its claim")
     assert lock_json(LockContent(entries=(N3,)))["haltedBecause"] == ""
+
+
+def test_careen_lock_show_says_what_to_do_about_a_halt() -> None:
+    halted = LockContent(entries=(replace(N3, failed="never-ready"),), max_owners=1)
+    told = "What you can do: repair n3 and run `careen retry n3`, or run `careen lock release n3`."
+    assert lock_text(halted, {}, NOW, where="DaemonSet careen/careen").splitlines()[1] == told
+    assert "What you can do" not in lock_text(LockContent(entries=(N3,)), {}, NOW, where="DaemonSet careen/careen")

@@ -53,7 +53,7 @@ def _before(plan: Plan, width: int | None, brief: int) -> list[str]:
         told = [paragraph(f"- {risk.what}. {risk.remedy}", indent="  ", width=width) for risk in found[:most]]
         lines += ["", "At risk:", *told]
         if len(found) > most:
-            lines.append(f"  - and {count_of(len(found) - most, 'more risk')} (-o json)")
+            lines.append(paragraph(f"- and {count_of(len(found) - most, 'more risk')} (-o json)", indent="  "))
     return lines
 
 
@@ -63,7 +63,8 @@ def _after(plan: Plan, width: int | None, brief: int) -> list[str]:
     if plan.others:
         lines += ["", comparison_text(plan, width=width)]
     if brief and len(plan.notes) > 1:
-        return [*lines, f"{count_of(len(plan.notes), 'note')} on what the plan assumes: -o json or --report=FILE.html"]
+        told = f"{count_of(len(plan.notes), 'note')} on what the plan assumes: -o json or --report=FILE.html"
+        return [*lines, paragraph(told, width=width)]
     return [*lines, *(paragraph(f"Note: {note}.", width=width) for note in plan.notes)]
 
 
