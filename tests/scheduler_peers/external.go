@@ -140,9 +140,9 @@ func (e *external) run(ctx context.Context, command []string) error {
 	program.Stderr = log
 	program.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err = program.Run()
-	if used, ok := program.ProcessState.SysUsage().(*syscall.Rusage); ok {
+	if program.ProcessState != nil {
 		seconds := program.ProcessState.UserTime() + program.ProcessState.SystemTime()
-		fmt.Printf("EXTERNAL SCHEDULER used seconds=%.2f mib=%d\n", seconds.Seconds(), used.Maxrss/1024)
+		fmt.Printf("EXTERNAL SCHEDULER used seconds=%.2f\n", seconds.Seconds())
 	}
 	return err
 }

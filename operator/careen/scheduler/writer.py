@@ -31,8 +31,9 @@ from scheduler_core.running.failures import WriteOutcome
 
 MOST_EVENTS: Final = 2_000
 """Events that may wait. Then they are dropped, and counted."""
-_CONNECTIONS: Final = {Bind: 16, DeleteVictim: 4, PatchVolume: 4, WriteStatus: 6, LookAtPod: 2}
-_EVENT_CONNECTIONS: Final = 6
+# At most: a lane opens one when a request has to wait. To a server that needs 200 ms, each carries five a second.
+_CONNECTIONS: Final = {Bind: 64, DeleteVictim: 32, PatchVolume: 16, WriteStatus: 32, LookAtPod: 4}
+_EVENT_CONNECTIONS: Final = 32
 
 
 class Writer:
