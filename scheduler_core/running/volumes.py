@@ -176,13 +176,12 @@ def _volume_bound(parts: Parts, each: VolumeToBind, volume: PersistentVolume, no
 def _claim_bound(parts: Parts, claim: PersistentVolumeClaim, node: Node) -> Verdict:
     if claim.annotations.get(SELECTED_NODE) != node.name:  # removed by the provisioner when it cannot provision
         return error(f'binding volumes: provisioning failed for PVC "{claim.name}"')
-    if claim.volume_name:
-        volume: PersistentVolume | None = parts.cache.find(VOLUME, claim.volume_name)
-        if volume is None:  # its event comes later
-            return _WAIT
-        problem = _unreachable(parts, volume, node)
-        if problem:
-            return error(problem)
+    volume: PersistentVolume | None = parts.cache.find(VOLUME, claim.volume_name)
+    if volume is None:  # there is none yet, or its event comes later
+        return _WAIT
+    problem = _unreachable(parts, volume, node)
+    if problem:
+        return error(problem)
     return SUCCESS if _is_bound(claim) else _WAIT
 
 

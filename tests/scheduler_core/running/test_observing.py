@@ -137,6 +137,31 @@ def test_a_pod_of_lower_priority_loses_its_nomination_and_keeps_its_reason(is_wr
     assert bool(cleared.message) is not is_written
 
 
+@pytest.mark.parametrize(("was_refused", "fault", "reason"), [(False, "403", ""), (True, "", "Unschedulable")])
+def test_a_nomination_that_somebody_else_made_is_cleared_and_the_condition_keeps_its_time(
+    was_refused: bool, fault: str, reason: str
+) -> None:
+    world = ready()
+    coming(world, ("v", 4, 0))
+    world.settle(20)
+    world.create_pod("p", 4, 5, preemptionPolicy="Never")
+    held = world.pod("p")
+    assert held is not None
+    refusal = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "before"}
+    held["status"] |= {"nominatedNodeName": "n1", "conditions": [refusal] if was_refused else []}
+    world.backlog.clear()
+    world.put(held, "ADDED")
+    world.deliver()
+    world.run()
+    if fault:
+        world.carry_out(0, fault)
+    coming(world, ("q", 4, 10))
+    if not fault:
+        world.carry_out()
+    (cleared,) = [each for each in world.open if isinstance(each, WriteStatus) and each.pod == "default/p"]
+    assert (cleared.nominated_node, cleared.reason, cleared.changes_condition) == ("", reason, False)
+
+
 @pytest.mark.parametrize("how", ["cleared", "deleted", "kept"])
 def test_a_nomination_that_ends_lets_pods_of_at_most_its_priority_try_again(how: str) -> None:
     world = ready()
