@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from careen.agent.loop import Loop
+from careen.agent.startup import following
 from careen.agent.startup.following import READ_SECONDS
 from careen.cluster.wire.transport import Request, Response
 from careen.core.facts import keys
@@ -267,3 +268,36 @@ def test_a_config_map_that_is_read_again_and_has_not_changed_causes_no_turn(monk
         run_virtually(story())
     assert len({*read}) >= 2
     assert woken == []
+
+
+def test_a_lower_concurrency_holds_for_the_next_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agents of the nodes in line woke a moment ago. Each reads the ConfigMap before its claim is in the lock."""
+    worlds: list[World] = []
+    monkeypatch.setattr(following, "READ_SECONDS", 1e9)
+
+    def prepare(world: World) -> None:
+        worlds.append(world)
+        put_settings(world, OPEN + "\nconcurrency: 2")
+        put_agents_pods(world)
+
+    async def story() -> World:
+        world = World(Shape(nodes=6, concurrency=2), agents=WholeAgents, prepare=prepare)
+        await asyncio.sleep(30.0)
+        await world.all_need_a_reboot()
+        while len(world.agents.holders()) < 2:
+            await asyncio.sleep(0.2)
+        put_settings(world, OPEN + "\nconcurrency: 1")
+        await asyncio.sleep(1.0)
+        before, most = world.agents.holders(), 0
+        while world.now < 400.0:
+            await asyncio.sleep(0.1)
+            holders = world.agents.holders()
+            most = max(most, len(holders) if holders - before else 0)
+            before = holders
+        assert most == 1
+        assert {event.host for event in world.fleet.log if event.what == "booted"} == set(world.shape.names)
+        world.stop()
+        return world
+
+    with on_virtual_hosts(worlds):
+        assert not run_virtually(story()).agents.breaches

@@ -238,16 +238,11 @@ class Agent:
             ),
             after_turn=after_turn,
             other_deadlines_seconds=lambda: _deadlines_of(live.settings),
-            rests=rest.begins if rest is not None else None,
+            rests=lambda: self._rests(rest),
         )
         loop.told = self._remembered.told
         self._loop = loop
-        if self._basics.config_map and not {OptionalRight.SETTINGS, OptionalRight.FOLLOWING} & self._rights.without:
-            self._following = SettingsFollower(
-                follow=lambda: self._follow_config_map(live, loop),
-                read=lambda: self._in_background(self._read_config_map(live, loop)),
-                now=self._clock.monotonic,
-            )
+        self._following = self._following_of(live, loop)
         if rest is not None:
             rest.loop = loop
             self._rest = rest
@@ -378,6 +373,21 @@ class Agent:
             never_sleeps = rest is None or rest.are_settings_too_long or bool(live.stands_in)
             self._following.stay_awake(at_once=never_sleeps)
         self._in_background(self._review_rights(live, reconciler))
+
+    async def _rests(self, rest: SleepAttempt | None) -> bool:
+        if self._following is not None:
+            await self._following.catch_up()
+        return rest is not None and await rest.begins()
+
+    def _following_of(self, live: LiveSettings, loop: Loop) -> SettingsFollower | None:
+        """None without a ConfigMap or the rights to follow it."""
+        if not self._basics.config_map or {OptionalRight.SETTINGS, OptionalRight.FOLLOWING} & self._rights.without:
+            return None
+        return SettingsFollower(
+            follow=lambda: self._follow_config_map(live, loop),
+            read=lambda: self._read_config_map(live, loop),
+            now=self._clock.monotonic,
+        )
 
     def _follow_config_map(self, live: LiveSettings, loop: Loop) -> None:
         ours, heard = asyncio.get_running_loop(), asyncio.Event()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -44,9 +45,16 @@ class Agent:
         self._began = asyncio.get_running_loop().time()
         self.following = SettingsFollower(
             follow=lambda: self.followed.append(self._seconds()),
-            read=lambda: self.reads.append(self._seconds()),
+            read=self._read,
             now=asyncio.get_running_loop().time,
         )
+
+    async def _read(self) -> None:
+        self.reads.append(self._seconds())
+
+    async def turn(self, found: TurnResult) -> None:
+        self.following.saw(found)
+        await self.following.catch_up()
 
     def _seconds(self) -> float:
         return round(asyncio.get_running_loop().time() - self._began)
@@ -61,7 +69,7 @@ def turns(found: TurnResult, *, at_once: bool = False, seconds: float = 400.0, e
         agent.following.stay_awake(at_once=at_once)
         for _ in range(int(seconds / every)):
             await asyncio.sleep(every)
-            agent.following.saw(found)
+            await agent.turn(found)
         return agent
 
     return run_virtually(story())
@@ -112,9 +120,9 @@ def test_a_gate_that_refuses_later_begins_it() -> None:
         agent = Agent()
         agent.following.stay_awake(at_once=False)
         await asyncio.sleep(40.0)
-        agent.following.saw(result(Phase.WAITING, REFUSAL))
+        await agent.turn(result(Phase.WAITING, REFUSAL))
         await asyncio.sleep(400.0)
-        agent.following.saw(result(Phase.WAITING))
+        await agent.turn(result(Phase.WAITING))
         return agent
 
     agent = run_virtually(story())
@@ -132,10 +140,26 @@ def test_an_agent_that_has_not_decided_to_stay_awake_neither_reads_nor_follows()
     async def story() -> Agent:
         agent = Agent()
         for _ in range(40):
-            agent.following.saw(result(Phase.WAITING, REFUSAL))
-            agent.following.saw(result(Phase.WAITING))
+            await agent.turn(result(Phase.WAITING, REFUSAL))
+            await agent.turn(result(Phase.WAITING))
             await asyncio.sleep(10.0)
         return agent
 
     agent = run_virtually(story())
     assert (agent.followed, agent.reads) == ([], [])
+
+
+def test_a_node_that_takes_a_claim_has_its_config_map_read_once_before_it_asks_the_gates_again() -> None:
+    async def story() -> Agent:
+        agent = Agent()
+        agent.following.stay_awake(at_once=False)
+        await asyncio.sleep(10.0)
+        before = result(Phase.WAITING)
+        taking = replace(before, decision=replace(before.decision, phase=Phase.CLAIMING))
+        await agent.turn(taking)
+        for _ in range(5):
+            await asyncio.sleep(1.0)
+            await agent.turn(result(Phase.CLAIMING))
+        return agent
+
+    assert run_virtually(story()).reads == [10]
