@@ -105,6 +105,9 @@ class Machine:
         self._broken = BrokenPlugins()
         self._next_start = 0
 
+    def __repr__(self) -> str:
+        return f"<Machine {self.parts.scheduler!r} queued={len(self.parts.queue)}>"
+
     # ---- what happens ----
 
     def take(self, event: Event, now: float) -> Commands:
