@@ -2,12 +2,12 @@
 
 A batch consists of identical pods that directly follow each other within half a second. For its first pod, the
 scheduler searches the nodes and keeps the other nodes that fit, sorted by score. For each later pod, it first asks
-whether the pod fits on the previous pod's node. If so, the batch ends with a new search; if not, the next node of the
-list is tried, without a search.
+whether the pod fits on the previous pod's node. If not, the next node of the list is tried, without a search. If so,
+the batch ends with a new search; since 1.37 that node gets a new score and its place in the list instead.
 
 Pods are identical by a signature to which every plugin must contribute. The default profile has no batches:
 PodTopologySpread signs no pod while it has default constraints. Sources: computeBatchablePlugins and SignPod in
-pkg/scheduler/framework/runtime/framework.go, batch.go beside it, SignPod of the plugins, v1.36.
+pkg/scheduler/framework/runtime/framework.go, batch.go beside it, SignPod of the plugins, v1.36; batch.go, v1.37.
 """
 
 from __future__ import annotations

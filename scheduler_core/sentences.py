@@ -1,8 +1,8 @@
-"""Numbers and lists of names in sentences."""
+"""Numbers, amounts and lists of names in sentences and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def first_few(names: Sequence[str], most: int = 3, *, separator: str = ", ") -> str:
@@ -14,6 +14,21 @@ def first_few(names: Sequence[str], most: int = 3, *, separator: str = ", ") -> 
 def count_of(number: int, singular: str, plural: str | None = None) -> str:
     """`1 node` or `3 nodes`."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def amounts(resources: Mapping[str, int]) -> str:
+    """`cpu=500m memory=1Gi nvidia.com/gpu=2`: cpu in millis, all others in whole units."""
+    return " ".join(f"{name}={_amount(name, amount)}" for name, amount in resources.items())
+
+
+def _amount(name: str, amount: int) -> str:
+    if name == "cpu":
+        return f"{amount // 1000}" if amount % 1000 == 0 else f"{amount}m"
+    if name in ("memory", "ephemeral-storage") or name.startswith("hugepages-"):
+        for unit, size in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+            if amount and amount % size == 0:
+                return f"{amount // size}{unit}"
+    return str(amount)
 
 
 _SHOWN_ROWS = 200  # more make a notebook slow

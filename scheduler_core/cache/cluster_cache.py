@@ -43,6 +43,9 @@ class ClusterCache:
         self._problems: dict[tuple[str, str], ManifestError] = {}
         self._snapshot: Snapshot | None = None
 
+    def __repr__(self) -> str:
+        return f"<ClusterCache {self.snapshot()!r}>"
+
     @property
     def kinds(self) -> Iterable[str]:
         """What matters for scheduling. Events of other kinds are ignored."""

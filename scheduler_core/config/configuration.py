@@ -119,6 +119,10 @@ class Configuration(Value, kw_only=True):
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
 
+    def __repr__(self) -> str:
+        names = ", ".join(profile.scheduler_name for profile in self.profiles)
+        return f"<Configuration profiles={names} extenders={len(self.extenders)}>"
+
     @classmethod
     def from_mapping(
         cls,

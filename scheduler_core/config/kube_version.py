@@ -77,6 +77,11 @@ class KubeVersion:
         """Gate OpportunisticBatching, on since 1.35; see batching.py."""
         return self._since(35)
 
+    @cached_property
+    def batches_keep_the_last_node(self) -> bool:
+        """Since 1.37: a batch goes on if the next pod fits on the last pod's node too; before, only if it does not."""
+        return self._since(37)
+
     # ---- scores ----
 
     @cached_property
@@ -227,6 +232,21 @@ class KubeVersion:
         """Gate SchedulerPopFromBackoffQ, on since 1.33: with an empty active queue, a pod is popped before its back-off
         ends."""
         return self._since(33)
+
+    @cached_property
+    def gated_pods_are_nominated(self) -> bool:
+        """Since 1.37: the queue counts the nominated node of a new pod that a PreEnqueue plugin holds back."""
+        return self._since(37)
+
+    @cached_property
+    def gated_pods_are_flushed(self) -> bool:
+        """Since 1.37: after five minutes without an event, PreEnqueue is asked again about a gated pod too."""
+        return self._since(37)
+
+    @cached_property
+    def deleted_claims_requeue(self) -> bool:
+        """Since 1.37: DynamicResources' hint requeues pods when an allocated claim is deleted."""
+        return self._since(37)
 
     @cached_property
     def one_anti_affinity_term_requeues(self) -> bool:

@@ -56,6 +56,9 @@ class BindingCycle(Value):
     plugins: PluginSet
     extender_bind: ExtenderBind = _no_extender
 
+    def __repr__(self) -> str:
+        return f"<BindingCycle plugins={len(self.plugins.plugins)}>"
+
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> BindingProgress:
         """Reserve and Permit."""
         for plugin in self.plugins.at("reserve"):

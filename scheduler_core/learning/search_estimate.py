@@ -65,6 +65,9 @@ class SearchEstimate(Value, kw_only=True):
     strides: tuple[int, ...] = ()
     others: float = 0.0
 
+    def __repr__(self) -> str:
+        return f"<SearchEstimate bindings={self.bindings} followed={len(self.followed)} doubt={self.doubt:.2f}>"
+
     @classmethod
     def unknown(cls, snapshot: Snapshot, scheduler: Scheduler) -> SearchEstimate:
         """Before any observation: every start is equally likely. If the scheduler checks every node, the estimate

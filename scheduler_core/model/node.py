@@ -9,11 +9,13 @@ from typing import Final
 from msgspec import field
 
 from scheduler_core.model.taints import NO_SCHEDULE, Taint
+from scheduler_core.sentences import amounts, html_table
 from scheduler_core.values import Value
 
 UNSCHEDULABLE_TAINT_KEY: Final = "node.kubernetes.io/unschedulable"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+_SHOWN: Final = ("cpu", "memory", "pods")
 
 
 class NodeImage(Value, weakref=True):
@@ -36,6 +38,21 @@ class Node(Value, kw_only=True):
     images: tuple[NodeImage, ...] = ()
     declared_features: frozenset[str] = frozenset()
     created_at: str = ""  # RFC 3339 as in the API; empty if unknown
+
+    def __repr__(self) -> str:
+        shown = amounts({name: self.allocatable[name] for name in _SHOWN if name in self.allocatable})
+        return f"<Node {self.name!r} {shown} taints={len(self.taints)}{' cordoned' * self.unschedulable}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what the node offers, and to whom."""
+        rows = [
+            ("node", self.name),
+            ("cordoned", "yes" if self.unschedulable else "no"),
+            ("taints", ", ".join(f"{each.key}={each.value}:{each.effect}" for each in self.taints) or "none"),
+            ("allocatable", amounts(self.allocatable) or "nothing"),
+            ("labels", " ".join(map("=".join, self.labels.items())) or "none"),
+        ]
+        return html_table(("field", "value"), rows)
 
     def cordoned(self, *, with_taint: bool = True) -> Node:
         """Shortly after a cordon: unschedulable, and with the taint that the node lifecycle controller adds, or before

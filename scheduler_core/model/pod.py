@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from msgspec import field
 
 from scheduler_core.model.labels import LabelSelector, NodeAffinityRules
+from scheduler_core.model.resources import whole_amounts
 from scheduler_core.model.taints import Toleration
+from scheduler_core.sentences import amounts, html_table
 from scheduler_core.values import Value, replace_value
 
 
@@ -223,6 +225,23 @@ class Pod(Value, kw_only=True, gc=False):
     wants_rest: str = ""  # the annotation that asks autoscalers not to disturb the pod, such as `KEY=VALUE`
     index_failures: int = 0  # in an Indexed Job: how often pods of the same index failed before
     refusal: WrittenRefusal | None = None  # of a pod without a node
+
+    def __repr__(self) -> str:
+        node = repr(self.node_name) if self.node_name else None
+        return f"<Pod {self.key!r} node={node} priority={self.priority}{' terminating' * self.terminating}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what the pod asks for."""
+        containers = (*self.spec.init_containers, *self.spec.containers)
+        rows = [
+            ("pod", self.key),
+            ("node", self.node_name or "none"),
+            ("priority", self.priority),
+            ("owner", f"{self.owner.kind} {self.owner.name}" if self.owner else "none"),
+            ("labels", " ".join(map("=".join, self.labels.items())) or "none"),
+            *((f"requests of {each.name}", amounts(whole_amounts(each.requests)) or "none") for each in containers),
+        ]
+        return html_table(("field", "value"), rows)
 
     @property
     def key(self) -> str:

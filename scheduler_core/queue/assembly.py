@@ -11,7 +11,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.plugins.default_preemption import DefaultPreemption
 from scheduler_core.queue.backoff import BackoffPolicy
 from scheduler_core.queue.hints import registered_hints
-from scheduler_core.queue.scheduling_queue import Gatekeeper, ProfileInQueue, SchedulingQueue
+from scheduler_core.queue.scheduling_queue import Gatekeeper, ProfileInQueue, QueueRules, SchedulingQueue
 from scheduler_core.values import replace_value
 
 
@@ -37,7 +37,11 @@ def queue_for(scheduler: Scheduler, *, is_preempting: Callable[[Pod], bool] | No
         max_seconds=scheduler.configuration.pod_max_backoff_seconds,
         aligned=scheduler.kube_version.pops_from_backoff,
     )
-    return SchedulingQueue(sorter.less, profiles, policy=policy)
+    rules = QueueRules(
+        nominates_gated=scheduler.kube_version.gated_pods_are_nominated,
+        flushes_gated=scheduler.kube_version.gated_pods_are_flushed,
+    )
+    return SchedulingQueue(sorter.less, profiles, policy=policy, rules=rules)
 
 
 def _gatekeepers(plugins: PluginSet, is_preempting: Callable[[Pod], bool] | None) -> tuple[Gatekeeper, ...]:

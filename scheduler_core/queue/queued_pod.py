@@ -20,6 +20,7 @@ class QueuedPod:
     `timestamp`: when the pod last entered the queue, also after a refusal; it orders pods of equal priority.
     `unschedulable_count`: attempts in which plugins refused the pod. `consecutive_errors`: errors since the last
     attempt without one. The back-off grows with `consecutive_errors` or, if that is 0, with `unschedulable_count`.
+    `flushed_at`: since 1.37, when the pod was last retried because no event came.
     """
 
     pod: Pod
@@ -34,6 +35,7 @@ class QueuedPod:
     gating_plugin: str = ""
     gating_events: tuple[ClusterEvent, ...] = ()
     was_flushed: bool = False
+    flushed_at: float | None = None
 
     @property
     def key(self) -> str:

@@ -2,7 +2,7 @@
 
 A pod becomes active unless a PreEnqueue plugin refuses it. A popped pod that could not be placed waits for an event
 that may help, then until its back-off is over, and becomes active again. Source:
-pkg/scheduler/backend/queue/scheduling_queue.go (v1.36).
+pkg/scheduler/backend/queue/scheduling_queue.go (v1.36; v1.37 where `QueueRules` says so).
 
 Reads no clock: `now`, in seconds of a clock that never jumps, is an argument, and the owner of the queue must call
 `flush_backoff` and `flush_waiting` regularly.
@@ -59,6 +59,13 @@ class ProfileInQueue(Value, kw_only=True):
     hints: RegisteredHints = field(default_factory=RegisteredHints)
 
 
+class QueueRules(Value, kw_only=True):
+    """What changed in 1.37; the defaults are those of 1.36 (config/kube_version.py)."""
+
+    nominates_gated: bool = False
+    flushes_gated: bool = False
+
+
 class SchedulingQueue:
     """The pods that need a node, and the nominations that preemption made.
 
@@ -71,8 +78,10 @@ class SchedulingQueue:
         profiles: Mapping[str, ProfileInQueue],
         *,
         policy: BackoffPolicy | None = None,
+        rules: QueueRules | None = None,
     ) -> None:
         self._profiles = profiles
+        self._rules = rules or QueueRules()
         self._policy = policy or BackoffPolicy()
         self._active = ActiveRoom(goes_before)
         self._backoff = BackoffRoom(self._policy, goes_before)
@@ -149,7 +158,7 @@ class SchedulingQueue:
 
     def _add(self, pod: Pod, why: str, now: float) -> Room:
         room = self._to_active(QueuedPod(pod=pod, timestamp=now), why, now)
-        if room is Room.ACTIVE:
+        if room is Room.ACTIVE or self._rules.nominates_gated:
             self.nominations.add(pod)
         return room
 
@@ -203,7 +212,7 @@ class SchedulingQueue:
             queued.consecutive_errors += 1
         queued.timestamp = now
         queued.backoff_until = None
-        queued.was_flushed = False
+        queued.was_flushed, queued.flushed_at = False, None
         room = self._requeue(queued, self._judge_missed(queued), _FAILED_ATTEMPT, now)
         self._active.done(queued.pod)
         return room
@@ -261,6 +270,7 @@ class SchedulingQueue:
         stale = self._waiting.out_of_patience(now)
         for queued in stale:
             queued.was_flushed = True
+            queued.flushed_at = now if self._rules.flushes_gated else None
         if stale:  # else it would only be noted for the pods in flight
             self._move(stale, UNSCHEDULABLE_TIMEOUT, None, None, now, why=_TIMEOUT)
 
@@ -284,7 +294,7 @@ class SchedulingQueue:
         if not (from_backoff and self._policy.aligned):
             self._ask_gatekeepers(queued)
         if queued.is_gated:
-            return self._to_waiting(queued, why)
+            return self._hold_back(queued, why)
         if queued.first_attempt_at is None:
             queued.first_attempt_at = now
         self._waiting.remove(queued.key)
@@ -297,11 +307,16 @@ class SchedulingQueue:
         if self._policy.aligned:
             self._ask_gatekeepers(queued)
             if queued.is_gated:
-                return self._to_waiting(queued, why)
+                return self._hold_back(queued, why)
         self._waiting.remove(queued.key)
         self._backoff.put(queued)
         self.incoming["backoff", why] += 1
         return Room.BACKOFF
+
+    def _hold_back(self, queued: QueuedPod, why: str) -> Room:
+        if self._rules.flushes_gated:
+            queued.was_flushed = False
+        return self._to_waiting(queued, why)
 
     def _ask_gatekeepers(self, queued: QueuedPod) -> None:
         profile = self._profile_of(queued.pod)
@@ -317,8 +332,9 @@ class SchedulingQueue:
     def _move(
         self, candidates: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any, now: float, *, why: str = ""
     ) -> None:
+        asks_all = event.is_wildcard and self._rules.flushes_gated
         for queued in candidates:
-            if queued.is_gated and not any(gating.matches(event) for gating in queued.gating_events):
+            if queued.is_gated and not asks_all and not any(gating.matches(event) for gating in queued.gating_events):
                 continue
             requeue = self._profile_of(queued.pod).hints.judge(queued, event, old, new)
             if requeue is not Requeue.STAY:

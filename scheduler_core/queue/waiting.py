@@ -133,5 +133,7 @@ class WaitingRoom:
 
     def out_of_patience(self, now: float) -> tuple[QueuedPod, ...]:
         return tuple(
-            queued for queued in self._pods.values() if now - queued.timestamp > UNSCHEDULABLE_PATIENCE_SECONDS
+            queued
+            for queued in self._pods.values()
+            if now - max(queued.timestamp, queued.flushed_at or queued.timestamp) > UNSCHEDULABLE_PATIENCE_SECONDS
         )

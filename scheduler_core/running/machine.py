@@ -111,6 +111,9 @@ class Machine:
         self._next_start = 0
         self._asking = Asking(ahead)
 
+    def __repr__(self) -> str:
+        return f"<Machine {self.parts.scheduler!r} queued={len(self.parts.queue)}>"
+
     # ---- what happens ----
 
     def take(self, event: Event, now: float) -> Commands:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from scheduler_core.sentences import html_table
+from scheduler_core.sentences import first_few, html_table
 from scheduler_core.values import Value
 
 
@@ -95,18 +95,25 @@ class PodForecast(Value, kw_only=True):
     wants_rest: str = ""  # the annotation that asks autoscalers not to disturb the pod
     is_bound: bool = False  # stays because its owner's template names this node: an eviction would not remove it
 
+    def __repr__(self) -> str:
+        landing = f" to {first_few(self.landing)}" if self.landing else ""
+        return f"<PodForecast {self.title!r} {self.outcome}{landing}>"
+
     @property
     def title(self) -> str:
         """namespace/name."""
         return f"{self.namespace}/{self.name}"
 
 
-class NodesAnswer(Value, kw_only=True, rename="camel"):
+class NodesAnswer(Value, kw_only=True, rename="camel", omit_defaults=True):
     """How many of `pods` pods without a node get one from `count` more nodes like the template.
 
     `placed` maps a pod to its node, `refused` each other pod to the reason. `needed` is the smallest number of new
     nodes that places all pods; None if no number up to `tried` does. Then `best_count` new nodes place the most:
     `best_placed` pods.
+
+    For several templates, `added` has the number of nodes of each, and `cheapest` the cheapest ones that place each pod
+    for which any number of them helps, for `price`; `is_cheapest` is false if a cheaper choice may exist.
     """
 
     template: str
@@ -118,6 +125,10 @@ class NodesAnswer(Value, kw_only=True, rename="camel"):
     best_count: int
     best_placed: int
     tried: int
+    added: dict[str, int] = msgspec.field(default_factory=dict)
+    cheapest: dict[str, int] = msgspec.field(default_factory=dict)
+    price: float = 0.0
+    is_cheapest: bool = True
 
 
 class Forecast(Value, kw_only=True):

@@ -37,9 +37,15 @@ def batch_notes(scheduler: Scheduler, displaced: Iterable[Displaced]) -> Iterabl
     """That the profile places identical pods in batches; nothing if no two displaced pods are identical."""
     kinds = Counter(each.kind for each in displaced if batches(scheduler, each.pod))
     if batched := sum(number for number in kinds.values() if number > 1):
+        pods = f"one of these {counted(batched, 'pod')}"
+        when = (
+            f"{pods} comes right after another one"
+            if scheduler.kube_version.batches_keep_the_last_node
+            else f"{pods} does not fit on the node of the previous pod"
+        )
         yield (
-            f"the scheduler's profile places identical pods in batches: if one of these {counted(batched, 'pod')} does "
-            f"not fit on the node of the previous pod, the scheduler may choose another node than the forecast says"
+            f"the scheduler's profile places identical pods in batches: if {when}, the scheduler may choose another "
+            f"node than the forecast says"
         )
 
 

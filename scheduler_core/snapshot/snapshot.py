@@ -16,6 +16,7 @@ from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import CURRENT_RULES, RequestRules
+from scheduler_core.sentences import html_table
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.node_info import NodeInfo
@@ -83,6 +84,21 @@ class Snapshot:
     def __repr__(self) -> str:
         counts = f"nodes={len(self.nodes)} placed={len(self.placed_pods)} pending={len(self.pending)}"
         return f"<Snapshot {counts} problems={len(self.problems)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: how full each node is, then the pods without a node."""
+        usage = self.utilisation()
+        shares = [
+            [f"{share:.0%}" for share in usage.of(name)] if name in usage.resources else [""] * len(self.nodes)
+            for name in ("cpu", "memory", "pods")
+        ]
+        rows = [
+            (node.name, *parts, "cordoned" if node.unschedulable else "", len(node.taints))
+            for node, *parts in zip(self.nodes, *shares, strict=True)
+        ]
+        nodes = html_table(("node", "cpu", "memory", "pods", "", "taints"), rows)
+        waiting = [(pod.key, pod.priority) for pod in self.pending]
+        return nodes + (html_table(("pod without a node", "priority"), waiting) if waiting else "")
 
     def __init__(
         self,

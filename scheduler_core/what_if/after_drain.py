@@ -13,8 +13,10 @@ from scheduler_core.simulation.evicted.replacements import StaysBecause, moves_a
 from scheduler_core.simulation.forecast import NodesAnswer
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
-from scheduler_core.what_if.more_nodes import nodes_needed, with_more_nodes
+from scheduler_core.what_if.cheapest_mix import NodeOffer, cheapest_mix
+from scheduler_core.what_if.more_nodes import nodes_needed, try_counts, with_more_nodes
 from scheduler_core.what_if.node_template import NodeTemplate, like_node
+from scheduler_core.what_if.placing import Placer
 
 # Nobody asked for a suggestion, so it must cost little compared with the forecast.
 _MOST_SUGGESTED: Final = 3
@@ -65,6 +67,34 @@ def answer(after: AfterDrain, scheduler: Scheduler, template: NodeTemplate, coun
         best_count=needed.best.count,
         best_placed=len(needed.best.placed),
         tried=needed.tried,
+    )
+
+
+def answer_of_several(
+    after: AfterDrain, scheduler: Scheduler, offers: Sequence[NodeOffer], counts: Sequence[int]
+) -> NodesAnswer:
+    """The same for so many nodes of each offer together, and the cheapest nodes that are enough. Raises ValueError if
+    two templates have the same name."""
+    pods = [pod for _, pod in after.homeless]
+    mix = cheapest_mix(scheduler, after.world, pods, offers)
+    asked = list(zip((offer.template for offer in offers), counts, strict=True))
+    found = try_counts(Placer(scheduler, pods), after.world, asked)
+    titles = {pod.key: title for title, pod in after.homeless}
+    count = sum(mix.counts.values())
+    return NodesAnswer(
+        template=", ".join(template.name for template, _ in asked),
+        count=sum(counts),
+        pods=len(pods),
+        placed={titles[key]: node for key, node in found.placed.items()},
+        refused={titles[key]: verdict.message for key, verdict in found.refused.items()},
+        needed=count if mix.is_enough else None,
+        best_count=count,
+        best_placed=len(mix.result.placed),
+        tried=mix.tried,
+        added={template.name: number for template, number in asked},
+        cheapest={name: number for name, number in mix.counts.items() if number},
+        price=mix.price,
+        is_cheapest=mix.is_cheapest,
     )
 
 

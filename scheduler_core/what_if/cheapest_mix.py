@@ -45,6 +45,9 @@ class NodeOffer(Value, kw_only=True):
     price: float = 1
     most: int = MOST
 
+    def __repr__(self) -> str:
+        return f"<NodeOffer {self.template.name!r} price={self.price:g} most={self.most}>"
+
 
 class NodeMix(Value, kw_only=True):
     """The nodes to add, by the template's name, their price, and the result of adding them. `is_cheapest`: each cheaper

@@ -35,6 +35,9 @@ class NodeTemplate(Value):
     node: Node
     daemons: tuple[Pod, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<NodeTemplate {self.name!r} node={self.node!r} daemons={len(self.daemons)}>"
+
 
 def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
     """New nodes like this node: with its DaemonSet pods, without other pods, and without its cordon, temporary taints,

@@ -28,6 +28,9 @@ class RemovableNode(Value, kw_only=True):
     moves: Mapping[str, str]
     loses_data: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<RemovableNode {self.name!r} moves={len(self.moves)} loses_data={len(self.loses_data)}>"
+
 
 class Removable(Value, kw_only=True):
     """`nodes` can go together. `kept`: why each other candidate must stay, by its name.

@@ -98,3 +98,19 @@ def test_a_forecast_notes_that_identical_pods_are_placed_in_batches(replicas: in
         load_objects(objects), ["n0"], made_at="", configuration=Configuration.from_mapping(UNSPREAD)
     )
     assert any("places identical pods in batches" in note for note in made.notes) is is_said
+
+
+@pytest.mark.parametrize(
+    ("version", "when"),
+    [("1.36", "does not fit on the node of the previous pod"), ("1.37", "comes right after another one")],
+)
+def test_since_1_37_a_batch_goes_on_also_on_the_same_node(version: str, when: str) -> None:
+    objects = [*(a_node(f"n{n}") for n in range(4)), *(a_pod(f"p{n}", "n0", app="web") for n in range(2))]
+    (made,) = simulate_drain(
+        load_objects(objects),
+        ["n0"],
+        made_at="",
+        configuration=Configuration.from_mapping(UNSPREAD),
+        kube_version=version,
+    )
+    assert any(f"if one of these 2 pods {when}" in note for note in made.notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -65,25 +66,33 @@ class NotMade(click.ClickException):
 
 MOST = 1000
 _ENDINGS = (".yaml", ".yml", ".json")
+_PRICE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 
 
 class NodesWanted(click.ParamType[NodesToAdd]):
-    """`TEMPLATE=N`, such as `node-07=2` or `node.yaml=2`: N more nodes like that Node or manifest. Otherwise exit code
-    2."""
+    """`TEMPLATE=N` or `TEMPLATE=N@PRICE`, such as `node-07=2` or `node.yaml=2@0.4`: N more nodes like that Node or
+    manifest. Otherwise exit code 2."""
 
     name = "nodes"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> NodesToAdd:
         if isinstance(value, NodesToAdd):
             return value
-        template, sign, number = str(value).rpartition("=")
+        template, sign, asked = str(value).rpartition("=")
+        number, at, price = asked.partition("@")
         if not sign or not template:
             self.fail(f"{value!r} is not of the form TEMPLATE=N, such as node-07=2", param, ctx)
         if not (number.isascii() and number.isdecimal()) or len(number) > 9 or not 1 <= int(number) <= MOST:
             self.fail(f"{number!r} is not a number of nodes from 1 to {MOST}", param, ctx)
+        cost = self._price(price, param, ctx) if at else 1.0
         if "/" not in template and not template.endswith(_ENDINGS):
-            return NodesToAdd(int(number), name=template)
-        return NodesToAdd(int(number), manifest=self._manifest(Path(template), param, ctx))
+            return NodesToAdd(int(number), name=template, price=cost)
+        return NodesToAdd(int(number), manifest=self._manifest(Path(template), param, ctx), price=cost)
+
+    def _price(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if not _PRICE.fullmatch(text):
+            self.fail(f"{text!r} is not a price such as 0.4", param, ctx)
+        return float(text)
 
     def _manifest(self, path: Path, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
         from careen.settings import yaml_text
@@ -105,10 +114,12 @@ class NodesWanted(click.ParamType[NodesToAdd]):
 @click.option(
     "--with-nodes",
     type=NodesWanted(),
-    metavar="TEMPLATE=N",
+    multiple=True,
+    metavar="TEMPLATE=N[@PRICE]",
     help="Also show how many of the pods that find no room would fit on N more nodes like TEMPLATE, and how many such "
     "nodes are needed for all of these pods. TEMPLATE is the name of a Node, or a file with a Node (the path contains "
-    "/ or ends in .yaml, .yml or .json).",
+    "/ or ends in .yaml, .yml or .json). Given several times, it shows what the nodes do together, and the cheapest "
+    "ones that are enough; without prices, the fewest.",
 )
 @click.option(
     "--timeout",
@@ -126,7 +137,7 @@ def forecast(
     nodes: tuple[str, ...],
     dump: Path | None,
     scheduler_config: Path | None,
-    with_nodes: NodesToAdd | None,
+    with_nodes: tuple[NodesToAdd, ...],
     timeout: int,
     output: str,
 ) -> None:
@@ -148,7 +159,7 @@ def forecast(
         scheduler_config=text,
         may_name_files=bool(text),
         more_nodes=with_nodes,
-        suggests_nodes=with_nodes is None,
+        suggests_nodes=not with_nodes,
     )
     asked = asyncio.run(_from_dump(names, dump, limits)) if dump else _ask(connection, names, limits)
     made = asked.answer

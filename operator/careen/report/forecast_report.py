@@ -107,7 +107,8 @@ def forecast_text(
 
 def nodes_text(answer: NodesAnswer) -> str:
     """How many pods would find a place on the added nodes, why the others would not, and how many nodes are needed."""
-    more_nodes = f"{count_of(answer.count, 'more node')} like {answer.template}"
+    added = answer.added or {answer.template: answer.count}
+    more_nodes = listed([f"{count_of(number, 'more node')} like {name}" for name, number in added.items()])
     if not answer.pods:
         return f"{more_nodes} would make no difference, because every pod finds a place without more nodes."
     homeless = f"the {count_of(answer.pods, 'pod')} that {_find(answer.pods)} no room"
@@ -116,11 +117,25 @@ def nodes_text(answer: NodesAnswer) -> str:
     for pod, why in answer.refused.items():
         reasons.setdefault(why, []).append(pod)
     sentences += [f"{listed(pods)} would still find no place: {why.rstrip('.')}." for why, pods in reasons.items()]
-    return " ".join([*sentences, _needed(answer)])
+    return " ".join([*sentences, _cheapest(answer) if answer.added else _needed(answer)])
 
 
 def _find(pods: int) -> str:
     return "finds" if pods == 1 else "find"
+
+
+def _cheapest(answer: NodesAnswer) -> str:
+    kinds = listed(list(answer.added))
+    if not answer.cheapest:
+        return f"More nodes like {kinds} would take none of these pods."
+    nodes = listed([f"{number} like {name}" for name, number in answer.cheapest.items()])
+    rest = "" if answer.is_cheapest else "; a cheaper choice may exist, not all were tried"
+    cost = f" for {answer.price:g}" if answer.price != answer.best_count else ""
+    if answer.needed is None:
+        took = f"would take {count_of(answer.best_placed, 'pod')}, and further nodes would take no more"
+        return f"More nodes like {kinds} would not take all pods: {nodes}{cost} {took}{rest}."
+    pods = "this pod" if answer.pods == 1 else f"all {answer.pods} pods"
+    return f"To place {pods}, it is enough to add {nodes}{cost}{rest}."
 
 
 def _needed(answer: NodesAnswer) -> str:

@@ -42,7 +42,7 @@ def default_hints(
         "VolumeZone": storage.VOLUME_ZONE,
         "PodTopologySpread": other_pods.POD_TOPOLOGY_SPREAD,
         "InterPodAffinity": other_pods.inter_pod_affinity(kube_version),
-        "DynamicResources": itself.DYNAMIC_RESOURCES,
+        "DynamicResources": itself.dynamic_resources(kube_version),
         "DefaultPreemption": itself.DEFAULT_PREEMPTION if kube_version.async_preemption else (),
         "NodeDeclaredFeatures": node_rules.NODE_DECLARED_FEATURES,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.storage.devices import ResourceClaim
 from scheduler_core.queue.events import Action, ClusterEvent, EventHint, Resource, never
@@ -33,7 +34,9 @@ def _has_its_claims_now(pod: Pod, _old: Pod | None, new: Pod) -> bool:
     )
 
 
-def _claim_changed(pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+def _claim_changed(pod: Pod, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
+    if new is None:
+        return old is not None and old.allocated
     if old is not None and old.allocated and not new.allocated:
         return True  # its devices are free again for any pod
     if new.namespace != pod.namespace or new.name not in _claim_names(pod):
@@ -50,10 +53,14 @@ def _claim_names(pod: Pod) -> set[str | None]:
     return {entry.claim_name or generated.get(entry.name) for entry in pod.spec.resource_claims}
 
 
-DYNAMIC_RESOURCES: Final = (
-    EventHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE)),
-    EventHint(ClusterEvent(Resource.RESOURCE_CLAIM, Action.ADD | Action.UPDATE), _claim_changed),
-    EventHint(ClusterEvent(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM), _has_its_claims_now),
-    EventHint(ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)),
-    EventHint(ClusterEvent(Resource.RESOURCE_SLICE, Action.ADD | Action.UPDATE)),
-)
+def dynamic_resources(kube_version: KubeVersion) -> tuple[EventHint, ...]:
+    of_claims = Action.ADD | Action.UPDATE
+    if kube_version.deleted_claims_requeue:
+        of_claims |= Action.DELETE
+    return (
+        EventHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE)),
+        EventHint(ClusterEvent(Resource.RESOURCE_CLAIM, of_claims), _claim_changed),
+        EventHint(ClusterEvent(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM), _has_its_claims_now),
+        EventHint(ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)),
+        EventHint(ClusterEvent(Resource.RESOURCE_SLICE, Action.ADD | Action.UPDATE)),
+    )

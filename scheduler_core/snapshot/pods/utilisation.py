@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from scheduler_core.model.requests import RequestRules
 from scheduler_core.model.resources import PODS
-from scheduler_core.sentences import count_of
+from scheduler_core.sentences import count_of, html_table
 from scheduler_core.snapshot.columns import Columns
 from scheduler_core.snapshot.pods.placements import Placements
 from scheduler_core.snapshot.pods.tallies import UsageTally
@@ -25,6 +25,14 @@ class Utilisation(Value, eq=False, kw_only=True):
 
     def __repr__(self) -> str:
         return f"<Utilisation nodes={len(self.nodes)} resources={', '.join(self.resources)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the share of each resource on each node."""
+        rows = [
+            (name, *(f"{share:.0%}" for share in column))
+            for name, column in zip(self.nodes, self.shares.T, strict=True)
+        ]
+        return html_table(("node", *self.resources), rows)
 
     @property
     def shares(self) -> NDArray[np.float64]:

@@ -491,6 +491,58 @@ def test_forecast_as_json_lists_the_pods_that_fit_on_the_added_nodes(desk: Desk)
     }
 
 
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        (
+            ("n2=1", "SMALL=2"),
+            (
+                "With 1 more node like n2, 2 more nodes like small, 3 of the 3 pods that find no room would find a "
+                "place. To place all 3 pods, it is enough to add 1 like n2."
+            ),
+        ),
+        (
+            ("n2=1@9", "SMALL=2@1.5"),
+            (
+                "With 1 more node like n2, 2 more nodes like small, 3 of the 3 pods that find no room would find a "
+                "place. To place all 3 pods, it is enough to add 3 like small for 4.5."
+            ),
+        ),
+        (("TINY=1", "OTHER=1@2"), "More nodes like tiny, other would take none of these pods."),
+    ],
+)
+def test_forecast_finds_the_cheapest_of_several_kinds_of_nodes(
+    desk: Desk, tmp_path: Path, wanted: tuple[str, ...], told: str
+) -> None:
+    desk.server.seed(*a_full_cluster())
+    for name, cpu in (("small", "1500m"), ("tiny", "1"), ("other", "1")):
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(a_node(name, cpu=cpu)))
+        wanted = tuple(each.replace(name.upper(), f"{tmp_path}/{name}.yaml") for each in wanted)
+    output = desk.run("forecast", "n1", *(f"--with-nodes={each}" for each in wanted))
+    assert output.exit_code == 3
+    assert told in " ".join(output.stdout.split())
+
+
+def test_forecast_as_json_says_how_many_nodes_of_each_kind(desk: Desk) -> None:
+    desk.server.seed(*a_full_cluster(), a_node("n3", cpu="1"))
+    ran = desk.run("forecast", "n1", "--with-nodes=n2=1@2", "--with-nodes=n3=1", "--output=json")
+    told = json.loads(ran.stdout)["moreNodes"]
+    assert {key: told[key] for key in ("count", "needed", "added", "cheapest", "price")} == {
+        "count": 2,
+        "needed": 1,
+        "added": {"n2": 1, "n3": 1},
+        "cheapest": {"n2": 1},
+        "price": 2.0,
+    }
+
+
+def test_two_templates_of_one_name_are_refused(desk: Desk) -> None:
+    desk.server.seed(*a_full_cluster())
+    output = desk.run("forecast", "n1", "--with-nodes=n2=1", "--with-nodes=n2=2")
+    assert output.exit_code == 2
+    assert "two offers have the name n2" in output.stderr
+
+
 def test_the_with_nodes_flag_of_forecast_accepts_a_file_with_a_node(desk: Desk, tmp_path: Path) -> None:
     desk.server.seed(*a_full_cluster())
     path = tmp_path / "node.yaml"
@@ -536,6 +588,9 @@ def test_forecast_notes_that_one_more_node_would_take_all_pending_pods(desk: Des
         ("n2=1001", "is not a number of nodes from 1 to 1000"),
         ("n2=" + "9" * 5000, "is not a number of nodes from 1 to 1000"),
         ("n2=1.5", "is not a number of nodes from 1 to 1000"),
+        ("n2=1@", "'' is not a price such as 0.4"),
+        ("n2=1@-2", "'-2' is not a price such as 0.4"),
+        ("n2=1@nan", "'nan' is not a price such as 0.4"),
         ("n2=²", "is not a number of nodes from 1 to 1000"),
         ("n9=1", "there is no Node 'n9' among the 2"),
         ("/no/such/file.yaml=1", "cannot be read"),

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.scheduler_core.peer_tables.page import page, summary
-from tests.scheduler_core.peer_tables.queue_rows import RECORDING, queue_rows
+from tests.scheduler_core.peer_tables.queue_rows import queue_rows
 from tests.scheduler_core.peer_tables.results import RECORDINGS, Outcome, Row, rows
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "peer-tables.md"
@@ -16,9 +16,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "peer-tables.md"
 
 def judged() -> dict[str, list[Row]]:
     """The rows by release."""
-    return {
-        version: [*rows(version), *(queue_rows() if f"-{version}." in RECORDING.name else ())] for version in RECORDINGS
-    }
+    return {version: [*rows(version), *queue_rows(version)] for version in RECORDINGS}
 
 
 def main() -> None:

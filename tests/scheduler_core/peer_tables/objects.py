@@ -126,7 +126,7 @@ class CalledCluster:
 
     def incoming(self) -> Pod:
         try:
-            return pod_from_manifest(_plain(self._incoming))
+            return pod_from_manifest(_plain(self._incoming), strict=False)
         except ManifestError as trouble:
             raise ImpossibleError(f"unreadable: {trouble}") from trouble
 
@@ -136,7 +136,7 @@ def _key(pod: Manifest) -> tuple[str, str]:
 
 
 def _loaded(objects: Iterable[Manifest]) -> Snapshot:
-    snapshot = load_objects(map(_plain, objects))
+    snapshot = load_objects(map(_plain, objects), strict=False)
     if snapshot.problems:
         raise ImpossibleError(f"unreadable: {snapshot.problems[0]}")
     return snapshot

@@ -18,7 +18,7 @@ Every call that the unit tests of kube-scheduler's plugins make is recorded with
 other objects, the plugin's arguments. scheduler_core gets the same questions; equal ones count once.
 `tests/scheduler_core/peer_tables` has the calls of {recorded} (Apache-2.0, the test data of kubernetes/kubernetes), and
 `make test` judges them. `make peer-tables KUBE=1.37` records a release's calls again: it instruments a copy of its Go
-module, and runs the unit tests of plugins, preemption, whole cycles and, until 1.36, the queue.
+module, and runs the unit tests of plugins, preemption, whole cycles and the queue.
 
 ```console
 $ .venv/bin/python -m tests.scheduler_core.peer_tables

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.framework.verdict import SUCCESS, Verdict, unresolvable
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.from_manifest import pod_from_manifest
@@ -21,29 +22,38 @@ from scheduler_core.queue.backoff import BackoffPolicy
 from scheduler_core.queue.events import ASSIGNED_POD_ADDED, Action, ClusterEvent, EventHint, Resource
 from scheduler_core.queue.hints.changes import pod_changes
 from scheduler_core.queue.queued_pod import QueuedPod
-from scheduler_core.queue.scheduling_queue import ProfileInQueue, Room, SchedulingQueue
+from scheduler_core.queue.scheduling_queue import ProfileInQueue, QueueRules, Room, SchedulingQueue
 from scheduler_core.queue.waiting import RegisteredHints, Requeue
+from tests.oracle.releases import RELEASES
 from tests.scheduler_core.peer_tables.calls import Call, Question
 from tests.scheduler_core.peer_tables.objects import ImpossibleError, named
 from tests.scheduler_core.peer_tables.results import Outcome, Row
 
-RECORDING: Final = Path(__file__).parent / "queue-1.36.3.txt.gz"
+HERE: Final = Path(__file__).parent
+QUEUE_RECORDINGS: Final = {
+    version: path for version in RELEASES if (path := HERE / f"queue-{RELEASES[version]}.txt.gz").exists()
+}
+# Which pod an update is about has a name of its own since 1.37.
+_RESOURCES: Final = {"TargetPod": Resource.UNSCHEDULED_POD, "UnscheduledPod": Resource.UNSCHEDULED_POD}
 _STRATEGIES: Final = (Requeue.STAY, Requeue.AFTER_BACKOFF, Requeue.AT_ONCE)
 _BEGINNING: Final = -62_135_596_800.0  # Go's zero time
 _DAY_NANOS: Final = 1_795_737_600_000_000_000
 
 EXPLAINED: Final = (
-    (r"_called_when_Pod_is_gated.*\[AddUnschedulable", "a gated pod is put back; it can never have been popped"),
+    (
+        r"(_when_Pod_is|_no_longer|_still)_gated.*\[AddUnschedulable",
+        "a gated pod is put back; it can never have been popped",
+    ),
     (r"^TestRecentlyTriedPodsGoBack \[Pop", "pods of equal priority and time: Go's heap decides"),
     (r"^TestPerPodSchedulingMetrics.*\[(Add|Update)\]", "the test changes the queue's plugins after it was made"),
     (r"gatedSetUponCreation.*\[Update\]", "a profile without any hints, which no scheduler has"),
 )
 
 
-def queue_questions() -> Iterator[Question]:
+def queue_questions(version: str) -> Iterator[Question]:
     """Equal calls are one."""
     seen: set[str] = set()
-    with gzip.open(RECORDING, "rt", encoding="utf-8") as lines:
+    with gzip.open(QUEUE_RECORDINGS[version], "rt", encoding="utf-8") as lines:
         for line in lines:
             call = json.loads(line)
             key = json.dumps({name: value for name, value in call.items() if name != "test"}, sort_keys=True)
@@ -53,14 +63,14 @@ def queue_questions() -> Iterator[Question]:
 
 
 @cache
-def queue_rows() -> tuple[Row, ...]:
-    return tuple(judge_call(question) for question in queue_questions())
+def queue_rows(version: str) -> tuple[Row, ...]:
+    return tuple(judge_call(question, version) for question in queue_questions(version))
 
 
-def judge_call(question: Question) -> Row:
+def judge_call(question: Question, version: str) -> Row:
     call = question.calls[0]
     try:
-        ours, theirs = Replayed(call).result(), _recorded(call)
+        ours, theirs = Replayed(call, KubeVersion.parse(version)).result(), _recorded(call)
     except ImpossibleError as impossible:
         return Row(question, Outcome.IMPOSSIBLE, str(impossible))
     if ours == theirs:
@@ -85,7 +95,7 @@ def _recorded(call: Call) -> dict[str, Any]:
         "backoff": _seen([*after["backoff"], *after["failed"]], with_end=True),
         "waiting": _seen(after["waiting"]),
         "in flight": sorted(_identity(each["pod"]) for each in after["inFlight"] if "pod" in each),
-        "events": [each["event"]["action"] for each in after["inFlight"] if "event" in each],
+        "events": [int(_event(each["event"]).action) for each in after["inFlight"] if "event" in each],
         "nominated": {
             node: sorted(_normal(each["key"]) for each in pods) for node, pods in after["nominated"].items() if pods
         },
@@ -94,6 +104,7 @@ def _recorded(call: Call) -> dict[str, Any]:
 
 
 def _seen(infos: list[Any], *, with_end: bool = False) -> list[Any]:
+    """Times in tenths of a second: a real clock goes on between the recording and the call."""
     return sorted(
         (
             _key_of(info["pod"]),
@@ -104,8 +115,8 @@ def _seen(infos: list[Any], *, with_end: bool = False) -> list[Any]:
             sorted(info["pendingFor"]),
             info["gate"],
             info["flushed"],
-            round(_seconds(info["timestamp"]), 3),
-            round(_seconds(info["until"]), 3) if with_end else 0,
+            round(_seconds(info["timestamp"]), 1),
+            round(_seconds(info["until"]), 1) if with_end else 0,
         )
         for info in infos
     )
@@ -141,8 +152,11 @@ def _pod(written: Any) -> Pod:
 
 
 def _event(written: Any) -> ClusterEvent:
+    resource = written["resource"]
+    if not written["action"]:
+        raise ImpossibleError(f"an action that the library does not have: {written['label']}")
     try:
-        return ClusterEvent(Resource(written["resource"]), Action(written["action"]))
+        return ClusterEvent(_RESOURCES.get(resource) or Resource(resource), Action(written["action"]))
     except ValueError as problem:
         raise ImpossibleError(f"an event that the library does not have: {written['label']}") from problem
 
@@ -165,7 +179,7 @@ class _Gate:
 
 
 class Replayed:
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, version: KubeVersion) -> None:
         about, before = call["about"], call["before"]
         if not about["queueingHints"]:
             raise ImpossibleError("the gate SchedulerQueueingHints is off; it is locked on since 1.34")
@@ -182,7 +196,10 @@ class Replayed:
             kind = "hint" if "hint" in each else "gate"
             answer = each["helps"] if kind == "hint" else each["ok"]
             self.answers[kind, each[kind], _normal(each["pod"])].append(answer)
-        self.queue = SchedulingQueue(self._goes_before, self._profiles(about), policy=_policy(about))
+        rules = QueueRules(
+            nominates_gated=version.gated_pods_are_nominated, flushes_gated=version.gated_pods_are_flushed
+        )
+        self.queue = SchedulingQueue(self._goes_before, self._profiles(about), policy=_policy(about), rules=rules)
         self._fill(before)
 
     def _ask(self, kind: str, plugin: str, pod: Pod, otherwise: bool) -> bool:
@@ -270,8 +287,8 @@ class Replayed:
                 sorted(each.pending_plugins),
                 each.gating_plugin,
                 each.was_flushed,
-                round(each.timestamp, 3),
-                round(_BEGINNING if each.backoff_until is None else each.backoff_until, 3) if with_end else 0,
+                round(each.timestamp, 1),
+                round(_BEGINNING if each.backoff_until is None else each.backoff_until, 1) if with_end else 0,
             )
             for each in pods
         )
@@ -379,6 +396,8 @@ class Replayed:
 
 
 def _queued(info: Any) -> QueuedPod:
+    if info is None:
+        raise ImpossibleError("a group of pods")
     pod = _pod(info["pod"])
     return QueuedPod(
         pod=pod,
@@ -393,6 +412,7 @@ def _queued(info: Any) -> QueuedPod:
         gating_plugin=info["gate"],
         gating_events=tuple(map(_event, info["gateEvents"])),
         was_flushed=info["flushed"],
+        flushed_at=_seconds(info["flushedAt"]) if info.get("flushedAt") else None,
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.scheduler_core.peer_tables.recorder.instrument import _wrap, instrument_queue
+import pytest
+
+from tests.scheduler_core.peer_tables.recorder.instrument import HERE, _of_entities, _wrap, instrument_queue
 from tests.scheduler_core.peer_tables.recorder.record import _kept
 
 PLUGIN = """package noop
@@ -47,12 +49,20 @@ def test_a_file_without_such_methods_stays_as_it_is(tmp_path: Path) -> None:
     assert path.read_text() == "package other\n\nfunc Filter() {}\n"
 
 
-def test_a_queue_with_other_methods_is_not_touched(tmp_path: Path) -> None:
+def test_a_queue_with_other_methods_is_refused(tmp_path: Path) -> None:
     queue = tmp_path / "pkg/scheduler/backend/queue/scheduling_queue.go"
     queue.parent.mkdir(parents=True)
     queue.write_text("package queue\n\nfunc (p *PriorityQueue) Add(x int) {}\n")
-    assert not instrument_queue(tmp_path)
+    with pytest.raises(ValueError, match=r"this release has no .*Update"):
+        instrument_queue(tmp_path)
     assert "peerAdd" not in queue.read_text()
+
+
+def test_the_queue_since_1_37_has_its_own_names() -> None:
+    written = _of_entities((HERE / "peer_queue.go").read_text())
+    assert "func (p *PriorityQueue) AddUnschedulablePodIfNotPresent(" in written
+    assert 'peerCall(p, "AddUnschedulableIfNotPresent"' in written
+    assert "PopSpecificPod" not in written
 
 
 def test_a_recording_keeps_the_calls_and_the_test_of_each() -> None:

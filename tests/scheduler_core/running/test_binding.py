@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scheduler_core.running.permits import WaitingPods
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, VerdictCode, error, unschedulable
 from scheduler_core.queue.scheduling_queue import Room
 from scheduler_core.running.commands import Bind, Command, Count, LookAtPod, WriteStatus
+from scheduler_core.running.waiting.permits import WaitingPods
 from tests.scheduler_core.running.test_machine import coming, kinds, ready, room
 from tests.scheduler_core.running.world import LOST_BEFORE, World
 

@@ -160,7 +160,7 @@ def _answer(order: ForecastRequest) -> dict[str, Any]:
     )
     more: dict[str, Any] = {}
     is_stuck = any(forecast.count(Outcome.PENDING) for forecast in made)
-    if order.more_nodes is not None or (order.suggests_nodes and is_stuck):
+    if order.more_nodes or (order.suggests_nodes and is_stuck):
         from careen.agent.forecast.nodes_asked import NoTemplateError, nodes_asked
 
         try:

@@ -41,7 +41,7 @@ class Limits(Value, kw_only=True):
     may_name_files: bool = False  # in the text of `scheduler_config`
     drain_pod_selector: Selector | None = None
     slow_pod_selectors: tuple[Selector, ...] = ()
-    more_nodes: NodesToAdd | None = None
+    more_nodes: tuple[NodesToAdd, ...] = ()
     suggests_nodes: bool = False
 
 

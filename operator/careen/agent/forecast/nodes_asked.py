@@ -11,8 +11,10 @@ from scheduler_core.cycle import Scheduler
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.from_manifest import node_from_manifest
 from scheduler_core.simulation.evicted.replacements import StaysBecause
+from scheduler_core.simulation.forecast import NodesAnswer
 from scheduler_core.snapshot.snapshot import Snapshot, UnknownNodeError
-from scheduler_core.what_if.after_drain import after_drain, answer, suggestion
+from scheduler_core.what_if.after_drain import AfterDrain, after_drain, answer, answer_of_several, suggestion
+from scheduler_core.what_if.cheapest_mix import NodeOffer
 from scheduler_core.what_if.node_template import NodeTemplate, like_node, template_from_manifest
 
 
@@ -27,12 +29,24 @@ def nodes_asked(
     about nodes that would help, if any. Raises NoTemplateError."""
     import msgspec
 
-    if order.more_nodes is not None:
-        template = _template(order.more_nodes, snapshot, scheduler)
+    if order.more_nodes:
+        templates = [_template(each, snapshot, scheduler) for each in order.more_nodes]
         after = after_drain(snapshot, order.nodes, scheduler, stays)
-        return {"moreNodes": msgspec.to_builtins(answer(after, scheduler, template, order.more_nodes.count))}
+        return {"moreNodes": msgspec.to_builtins(_answered(after, scheduler, order.more_nodes, templates))}
     told = suggestion(after_drain(snapshot, order.nodes, scheduler, stays), scheduler)
     return {"notes": [told]} if told else {}
+
+
+def _answered(
+    after: AfterDrain, scheduler: Scheduler, wanted: tuple[NodesToAdd, ...], templates: list[NodeTemplate]
+) -> NodesAnswer:
+    if len(wanted) == 1:
+        return answer(after, scheduler, templates[0], wanted[0].count)
+    offers = [NodeOffer(template=each, price=ask.price) for each, ask in zip(templates, wanted, strict=True)]
+    try:
+        return answer_of_several(after, scheduler, offers, [each.count for each in wanted])
+    except ValueError as error:  # two templates of one name
+        raise NoTemplateError(str(error)) from error
 
 
 def _template(wanted: NodesToAdd, snapshot: Snapshot, scheduler: Scheduler) -> NodeTemplate:

@@ -14,11 +14,13 @@ AHEAD = "--ahead"
 
 
 class NodesToAdd(Value):
-    """Additional nodes to simulate: `count` copies of the Node called `name`, or of the Node in `manifest`."""
+    """Additional nodes to simulate: `count` copies of the Node called `name`, or of the Node in `manifest`. `price`
+    of one, for the cheapest choice among several."""
 
     count: int
     name: str = ""
     manifest: dict[str, Any] | None = None
+    price: float = 1.0
 
 
 class ForecastRequest(Value, kw_only=True):
@@ -40,8 +42,8 @@ class ForecastRequest(Value, kw_only=True):
     """The label selector of the pods to evict; empty for all labels."""
     slow_pod_selectors: tuple[str, ...] = ()
     """The label selectors of --slow-pod-selector."""
-    more_nodes: NodesToAdd | None = None
-    """Added for pods that find no room."""
+    more_nodes: tuple[NodesToAdd, ...] = ()
+    """Added together for pods that find no room."""
     suggests_nodes: bool = False
     """Whether to search for nodes on which such pods would fit. Only commands do, because it is slow."""
 
@@ -70,8 +72,7 @@ class ForecastRequest(Value, kw_only=True):
                 "dump": self.dump,
                 "drainPodSelector": self.drain_pod_selector,
                 "slowPodSelectors": self.slow_pod_selectors,
-                "moreNodes": self.more_nodes
-                and (self.more_nodes.count, self.more_nodes.name, self.more_nodes.manifest),
+                "moreNodes": [(each.count, each.name, each.manifest, each.price) for each in self.more_nodes],
                 "suggestsNodes": self.suggests_nodes,
             }
         ).encode()
@@ -90,6 +91,6 @@ class ForecastRequest(Value, kw_only=True):
             dump=order["dump"],
             drain_pod_selector=order["drainPodSelector"],
             slow_pod_selectors=tuple(order["slowPodSelectors"]),
-            more_nodes=NodesToAdd(*order["moreNodes"]) if order["moreNodes"] else None,
+            more_nodes=tuple(NodesToAdd(*each) for each in order["moreNodes"]),
             suggests_nodes=order["suggestsNodes"],
         )

@@ -122,6 +122,34 @@ _QUEUE_METHODS: Final = (
     *("moveToBackoffQ", "flushBackoffQCompleted", "flushUnschedulablePodsLeftover", "isPodWorthRequeuing"),
     "runPreEnqueuePlugin",
 )
+# Since 1.37 the queue holds entities: pods, and groups of pods.
+_UNTIL_1_36: Final = ("PopSpecificPod", "AssignedPodAdded", "AssignedPodUpdated")
+_METHODS_SINCE_1_37: Final = {
+    "AddUnschedulableIfNotPresent": "AddUnschedulablePodIfNotPresent",
+    "flushUnschedulablePodsLeftover": "flushUnschedulableEntitiesLeftover",
+}
+_SINCE_1_37: Final = (
+    ("i.WasFlushedFromUnschedulable}", 'i.WasFlushedFromUnschedulable, "flushedAt": peerTime(i.FlushTimestamp)}'),
+    ("b.podErrorBackoffQ", "b.entityErrorBackoffQ"),
+    ("b.podBackoffQ", "b.entityBackoffQ"),
+    ("p.unschedulablePods.podInfoMap", "p.unschedulableEntities.entityInfoMap"),
+    ("p.isSchedulingQueueHintEnabled", "true"),
+    ("int64(e.ActionType)", "peerActions(int64(e.ActionType))"),
+    ("Change(newPod, oldPod)", "Change(newPod, oldPod, true)"),
+    (
+        "Pop(logger klog.Logger) (info *framework.QueuedPodInfo",
+        "Pop(logger klog.Logger) (info framework.QueuedEntityInfo",
+    ),
+    ("Delete(pod *v1.Pod) {", "Delete(logger klog.Logger, pod *v1.Pod) {"),
+    ("p.peerDelete(pod)", "p.peerDelete(logger, pod)"),
+    ("pInfo *framework.QueuedPodInfo, event string", "pInfo framework.QueuedEntityInfo, event string"),
+    ("event string) (added", "event string, strategy *queueingStrategy) (added"),
+    ("fromBackoff bool) (added", "fromBackoff bool, strategy *queueingStrategy) (added"),
+    ("(logger, pInfo, event, fromBackoff)", "(logger, pInfo, event, fromBackoff, strategy)"),
+    (".peermoveToBackoffQ(logger, pInfo, event)", ".peermoveToBackoffQ(logger, pInfo, event, strategy)"),
+    ("newObj interface{}) (strategy", "newObj interface{}, keys *preQueueingHintPodKeys) (strategy"),
+    ("(logger, pInfo, event, oldObj, newObj)", "(logger, pInfo, event, oldObj, newObj, keys)"),
+)
 
 
 def instrument(root: Path, staging: str) -> None:
@@ -148,22 +176,42 @@ def instrument(root: Path, staging: str) -> None:
     cycle.write_text(_with_import(text) + _SCHEDULE_POD)
 
 
-def instrument_queue(root: Path) -> bool:
-    """False if the release's queue has other methods, as since 1.37, where it holds entities."""
+def instrument_queue(root: Path) -> None:
+    """Raises ValueError if the queue has other methods than those of 1.36 or 1.37."""
     folder = root / "pkg/scheduler/backend/queue"
     path = folder / "scheduling_queue.go"
-    text = path.read_text()
-    for method in _QUEUE_METHODS:
+    text, written = path.read_text(), (HERE / "peer_queue.go").read_text()
+    methods: tuple[str, ...] = _QUEUE_METHODS
+    if "unschedulableEntities" in text:
+        methods = tuple(_METHODS_SINCE_1_37.get(each, each) for each in methods if each not in _UNTIL_1_36)
+        written = _of_entities(written)
+    for method in methods:
         found = re.compile(rf"^func \(p \*PriorityQueue\) {method}\(", re.MULTILINE)
-        if not found.search(text):
-            return False
-        text = found.sub(f"func (p *PriorityQueue) peer{method}(", text)
-    text = text.replace("\t\topt(&options)\n\t}\n", "\t\topt(&options)\n\t}\n\tpeerOptions(&options)\n", 1)
+        text = _replaced(text, found, f"func (p *PriorityQueue) peer{method}(")
+    text = _replaced(text, "\t\topt(&options)\n\t}\n", "\t\topt(&options)\n\t}\n\tpeerOptions(&options)\n")
     made = "\tpq.nominator = newPodNominator(options.podLister)\n"
-    text = text.replace(made, f"{made}\tpeerMade(pq, lessFn, &options)\n", 1)
+    text = _replaced(text, made, f"{made}\tpeerMade(pq, lessFn, &options)\n")
     path.write_text(text)
-    (folder / "peer_queue.go").write_text((HERE / "peer_queue.go").read_text())
-    return True
+    (folder / "peer_queue.go").write_text(written)
+
+
+def _of_entities(written: str) -> str:
+    """peer_queue.go for the queue since 1.37. The calls keep the names that they had before."""
+    written = written.partition("// ---- until 1.36 ----")[0]
+    for before, after in _METHODS_SINCE_1_37.items():
+        written = _replaced(written, f") {before}(", f") {after}(")
+        written = _replaced(written, f".peer{before}(", f".peer{after}(")
+    for part, other in _SINCE_1_37:
+        written = _replaced(written, part, other)
+    return written
+
+
+def _replaced(text: str, part: str | re.Pattern[str], other: str) -> str:
+    pattern = re.compile(re.escape(part)) if isinstance(part, str) else part
+    replaced, count = pattern.subn(lambda _: other, text)
+    if not count:
+        raise ValueError(f"this release has no {pattern.pattern!r}")
+    return replaced
 
 
 def _wrap(path: Path) -> None:

@@ -23,9 +23,10 @@ type peerKnown struct {
 }
 
 var (
-	peerLock  sync.Mutex
-	peerQueue = map[*PriorityQueue]*peerKnown{}
-	peerAsked []map[string]any
+	peerLock   sync.Mutex
+	peerQueue  = map[*PriorityQueue]*peerKnown{}
+	peerAsked  []map[string]any
+	peerWrites = os.Getenv("PEER_KINDS") == "Queue"
 )
 
 func peerNote(about map[string]any) {
@@ -41,17 +42,21 @@ func (p *PriorityQueue) runPreEnqueuePlugin(ctx context.Context, pl fwk.PreEnque
 }
 
 func peerOptions(o *priorityQueueOptions) {
+	if !peerWrites {
+		return
+	}
 	hints := QueueingHintMapPerProfile{}
 	for profile, byEvent := range o.queueingHintMap {
 		hints[profile] = QueueingHintMap{}
 		for event, fns := range byEvent {
 			for _, fn := range fns {
-				name, inner := fn.PluginName, fn.QueueingHintFn
-				hints[profile][event] = append(hints[profile][event], &QueueingHintFunction{PluginName: name, QueueingHintFn: func(l klog.Logger, pod *v1.Pod, o, n interface{}) (fwk.QueueingHint, error) {
+				wrapped, name, inner := *fn, fn.PluginName, fn.QueueingHintFn
+				wrapped.QueueingHintFn = func(l klog.Logger, pod *v1.Pod, o, n interface{}) (fwk.QueueingHint, error) {
 					hint, err := inner(l, pod, o, n)
 					peerNote(map[string]any{"hint": name, "pod": peerKey(pod), "helps": hint == fwk.Queue || err != nil})
 					return hint, err
-				}})
+				}
+				hints[profile][event] = append(hints[profile][event], &wrapped)
 			}
 		}
 	}
@@ -59,11 +64,16 @@ func peerOptions(o *priorityQueueOptions) {
 }
 
 func peerMade(p *PriorityQueue, less fwk.LessFunc, o *priorityQueueOptions) {
+	if !peerWrites || less == nil {
+		return
+	}
 	pod := func(priority int32) *v1.Pod {
 		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: v1.PodSpec{Priority: &priority}}
 	}
 	info := func(priority int32, at int64) *framework.QueuedPodInfo {
-		return &framework.QueuedPodInfo{PodInfo: &framework.PodInfo{Pod: pod(priority)}, Timestamp: time.Unix(at, 0)}
+		queued := &framework.QueuedPodInfo{PodInfo: &framework.PodInfo{Pod: pod(priority)}}
+		queued.Timestamp = time.Unix(at, 0)
+		return queued
 	}
 	hints := map[string]any{}
 	for profile, byEvent := range o.queueingHintMap {
@@ -102,6 +112,11 @@ func peerTime(t time.Time) any {
 	return t.UnixNano()
 }
 
+// peerActions numbers the actions of 1.37 as 1.36 does, without the two that are new.
+func peerActions(since137 int64) int64 {
+	return since137&0xff | since137>>9&3<<8 | since137>>12&7<<10
+}
+
 func peerEvent(e fwk.ClusterEvent) any {
 	return map[string]any{"resource": string(e.Resource), "action": int64(e.ActionType), "label": e.Label()}
 }
@@ -113,8 +128,17 @@ func peerObject(o interface{}) any {
 	return map[string]any{"type": fmt.Sprintf("%T", o), "object": o}
 }
 
-func peerInfo(i *framework.QueuedPodInfo) any {
-	if i == nil {
+func peerPod(queued any) *v1.Pod {
+	if i, ok := queued.(*framework.QueuedPodInfo); ok {
+		return i.Pod
+	}
+	return nil
+}
+
+// peerInfo is nil for a group of pods, which a queue may hold since 1.37.
+func peerInfo(queued any) any {
+	i, ok := queued.(*framework.QueuedPodInfo)
+	if !ok || i == nil {
 		return nil
 	}
 	out := map[string]any{"pod": i.Pod, "timestamp": peerTime(i.Timestamp), "attempts": i.Attempts, "refusals": i.UnschedulableCount,
@@ -131,7 +155,7 @@ func peerInfo(i *framework.QueuedPodInfo) any {
 	return out
 }
 
-func peerInfos(in []*framework.QueuedPodInfo) any {
+func peerInfos[T any](in []T) any {
 	out := []any{}
 	for _, i := range in {
 		out = append(out, peerInfo(i))
@@ -152,7 +176,7 @@ func peerState(p *PriorityQueue) (out map[string]any) {
 	out["active"] = peerInfos(a.queue.List())
 	out["failed"] = peerInfos(b.podErrorBackoffQ.List())
 	out["backoff"] = peerInfos(b.podBackoffQ.List())
-	waiting := []*framework.QueuedPodInfo{}
+	waiting := []any{}
 	for _, i := range p.unschedulablePods.podInfoMap {
 		waiting = append(waiting, i)
 	}
@@ -205,7 +229,7 @@ func peerCopy(v any) json.RawMessage {
 func peerCall(p *PriorityQueue, method string, given func() map[string]any, run func() map[string]any) {
 	peerLock.Lock()
 	known := peerQueue[p]
-	nested := known == nil || known.depth > 0
+	nested := !peerWrites || known == nil || known.depth > 0
 	if known != nil {
 		known.depth++
 	}
@@ -273,14 +297,6 @@ func (p *PriorityQueue) Pop(logger klog.Logger) (info *framework.QueuedPodInfo, 
 	return info, err
 }
 
-func (p *PriorityQueue) PopSpecificPod(logger klog.Logger, pod *v1.Pod) (info *framework.QueuedPodInfo) {
-	peerCall(p, "PopSpecificPod", func() map[string]any { return map[string]any{"pod": pod} }, func() map[string]any {
-		info = p.peerPopSpecificPod(logger, pod)
-		return map[string]any{"info": peerInfo(info)}
-	})
-	return info
-}
-
 func (p *PriorityQueue) Done(uid types.UID) {
 	peerCall(p, "Done", func() map[string]any { return map[string]any{"uid": uid} }, func() map[string]any { p.peerDone(uid); return nil })
 }
@@ -301,24 +317,14 @@ func (p *PriorityQueue) Delete(pod *v1.Pod) {
 	peerCall(p, "Delete", func() map[string]any { return map[string]any{"pod": pod} }, func() map[string]any { p.peerDelete(pod); return nil })
 }
 
-func (p *PriorityQueue) AssignedPodAdded(logger klog.Logger, pod *v1.Pod) {
-	peerCall(p, "AssignedPodAdded", func() map[string]any { return map[string]any{"pod": pod} }, func() map[string]any { p.peerAssignedPodAdded(logger, pod); return nil })
-}
-
-func (p *PriorityQueue) AssignedPodUpdated(logger klog.Logger, oldPod, newPod *v1.Pod, event fwk.ClusterEvent) {
-	peerCall(p, "AssignedPodUpdated", func() map[string]any {
-		return map[string]any{"old": oldPod, "new": newPod, "event": peerEvent(event)}
-	}, func() map[string]any { p.peerAssignedPodUpdated(logger, oldPod, newPod, event); return nil })
-}
-
 func (p *PriorityQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj interface{}, preCheck PreEnqueueCheck) {
 	peerCall(p, "MoveAllToActiveOrBackoffQueue", func() map[string]any {
 		given := map[string]any{"event": peerEvent(event), "old": peerObject(oldObj), "new": peerObject(newObj)}
 		if preCheck != nil && p.isEventOfInterest(logger, event) {
 			may := []string{}
 			for _, i := range p.unschedulablePods.podInfoMap {
-				if preCheck(i.Pod) {
-					may = append(may, peerKey(i.Pod))
+				if pod := peerPod(i); pod != nil && preCheck(pod) {
+					may = append(may, peerKey(pod))
 				}
 			}
 			given["may"] = may
@@ -380,4 +386,24 @@ func (p *PriorityQueue) isPodWorthRequeuing(logger klog.Logger, pInfo *framework
 		return map[string]any{"strategy": int(strategy)}
 	})
 	return strategy
+}
+
+// ---- until 1.36 ----
+
+func (p *PriorityQueue) PopSpecificPod(logger klog.Logger, pod *v1.Pod) (info *framework.QueuedPodInfo) {
+	peerCall(p, "PopSpecificPod", func() map[string]any { return map[string]any{"pod": pod} }, func() map[string]any {
+		info = p.peerPopSpecificPod(logger, pod)
+		return map[string]any{"info": peerInfo(info)}
+	})
+	return info
+}
+
+func (p *PriorityQueue) AssignedPodAdded(logger klog.Logger, pod *v1.Pod) {
+	peerCall(p, "AssignedPodAdded", func() map[string]any { return map[string]any{"pod": pod} }, func() map[string]any { p.peerAssignedPodAdded(logger, pod); return nil })
+}
+
+func (p *PriorityQueue) AssignedPodUpdated(logger klog.Logger, oldPod, newPod *v1.Pod, event fwk.ClusterEvent) {
+	peerCall(p, "AssignedPodUpdated", func() map[string]any {
+		return map[string]any{"old": oldPod, "new": newPod, "event": peerEvent(event)}
+	}, func() map[string]any { p.peerAssignedPodUpdated(logger, oldPod, newPod, event); return nil })
 }

@@ -879,6 +879,16 @@ def test_dynamic_resources_wait_for_the_pods_claims_and_for_freed_devices(
     )
 
 
+@pytest.mark.parametrize(
+    ("version", "allocated", "expected"), [("1.36", True, False), ("1.37", True, True), ("1.37", False, False)]
+)
+def test_since_1_37_a_deleted_claim_frees_its_devices(version: str, allocated: bool, expected: bool) -> None:
+    gone = replace(GPU, name="other", allocated=allocated)
+    release = KubeVersion.parse(version)
+    asked = (NAMED, Resource.RESOURCE_CLAIM, Action.DELETE, gone, None)
+    assert helps("DynamicResources", *asked, version=release) is expected
+
+
 def test_a_pod_with_claim_templates_is_woken_once_all_claims_exist() -> None:
     for generated, expected in (((), False), ((("gpu", "gpu-x"),), True)):
         changed = replace(TEMPLATED, generated_claims=generated)
