@@ -6,13 +6,13 @@ A filter is never switched off: pods would go to nodes that it would have refuse
 from __future__ import annotations
 
 import copy
-from types import TracebackType
 from typing import Final
 
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.plugin_set import METHOD_OF, PluginSet, serves
 from scheduler_core.framework.runner import Runner
+from scheduler_core.plugin_contract import plugin_that_raised
 
 MOST_IN_A_ROW: Final = 3
 _SCORING: Final = frozenset({"preScore", "score"})
@@ -37,19 +37,9 @@ class BrokenPlugins:
                 del self._raised[each]
 
 
-def plugin_that_raised(runner: Runner, trace: TracebackType | None) -> str:
-    """The plugin whose method the exception left last; "" if it came from elsewhere."""
-    found = ""
-    plugins = {id(plugin): name for name, plugin in runner.plugins.plugins.items()}
-    while trace is not None:
-        found = plugins.get(id(trace.tb_frame.f_locals.get("self")), found)
-        trace = trace.tb_next
-    return found
-
-
 def failure(runner: Runner, bug: Exception) -> tuple[str, str]:
     """The plugin that raised it ("" if unknown), and a sentence."""
-    plugin = plugin_that_raised(runner, bug.__traceback__)
+    plugin = plugin_that_raised(runner.plugins.plugins, bug.__traceback__)
     return plugin, f"plugin {plugin} failed: {bug!r}" if plugin else f"a plugin failed: {bug!r}"
 
 

@@ -29,12 +29,13 @@ from scheduler_core.framework.cycle_state import CycleError, CycleState
 from scheduler_core.framework.diagnosis import Diagnosis
 from scheduler_core.framework.extension_points import Nomination
 from scheduler_core.framework.failed_search import FailedSearch
-from scheduler_core.framework.plugin_set import Factory, PluginSet, build, register, serves
+from scheduler_core.framework.plugin_set import Factory, PluginSet, build, check_parameters, register, serves
 from scheduler_core.framework.runner import Nominated, Runner
 from scheduler_core.framework.scoring.scorer import ScoreTable
 from scheduler_core.framework.verdict import Verdict, VerdictCode, unknown, unresolvable
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import RequestRules
+from scheduler_core.plugin_contract import plugin_that_raised
 from scheduler_core.plugins import IN_TREE
 from scheduler_core.plugins.default_preemption import DefaultPreemption
 from scheduler_core.plugins.default_profile import default_plugins
@@ -108,6 +109,9 @@ class Scheduler:
             for name in profile.plugins.needed(defaults)
             if name in factories
         }
+        for name, plugin in built.items():
+            if name not in IN_TREE:
+                check_parameters(plugin)
         preemption = built.get("DefaultPreemption")
         if self.extenders and isinstance(preemption, DefaultPreemption):
             built["DefaultPreemption"] = replace_value(preemption, extenders=self.extenders)
@@ -211,6 +215,10 @@ class Scheduler:
                 pod, Diagnosis(nodes=nodes, prefilter=refusal), sentence=str(failure), error=str(failure)
             )
             return [failed if each is None else replace_value(failed, next_start=each.start) for each in searches]
+        except Exception as bug:
+            if name := plugin_that_raised(runner.plugins.plugins, bug.__traceback__):
+                bug.add_note(f'raised by plugin "{name}" for pod {pod.key}')
+            raise
 
     def nodes_wanted(self, pod: Pod, searched: int) -> int:
         """How many fitting nodes the real scheduler finds before it stops, if PreFilter left `searched` nodes."""

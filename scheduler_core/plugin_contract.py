@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +19,16 @@ class PluginContractError(TypeError):
 
     def __init__(self, plugin: str, method: str, given: object, wanted: str) -> None:
         super().__init__(f'plugin "{plugin}": {method} returned {_shown(given)}; it must return {wanted}')
+
+
+def plugin_that_raised(plugins: Mapping[str, object], trace: TracebackType | None) -> str:
+    """The plugin whose method the exception left last; "" if it came from elsewhere."""
+    found = ""
+    names = {id(plugin): name for name, plugin in plugins.items()}
+    while trace is not None:
+        found = names.get(id(trace.tb_frame.f_locals.get("self")), found)
+        trace = trace.tb_next
+    return found
 
 
 def check_verdicts(plugin: str, method: str, verdicts: Iterable[object]) -> None:

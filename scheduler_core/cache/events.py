@@ -106,6 +106,9 @@ def read_event(event: Event) -> WatchEvent | Listing:
     try:
         return _read_raw(event) if isinstance(event, bytes) else _read_mapping(event)
     except (msgspec.MsgspecError, RecursionError, TypeError, AttributeError, UnicodeDecodeError) as trouble:
+        if not isinstance(event, bytes | Mapping):
+            given = f"got a {type(event).__name__}: pass the server's line as bytes, a mapping, or a Sync"
+            raise UnusableEventError(f"an event is a line of a watch, or a list body; {given}") from None
         raise UnusableEventError(f"the text is neither a watch event nor a list body: {trouble}") from trouble
 
 

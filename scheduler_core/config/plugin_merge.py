@@ -8,6 +8,7 @@ and pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from msgspec import field
 
@@ -93,6 +94,9 @@ def merge_with_defaults(defaults: tuple[EnabledPlugin, ...], own: PluginSelectio
     return (*(redefined.get(plugin.name, plugin) for plugin in kept), *extra)
 
 
+_UNKNOWN: Final = "is unknown or has no extension point"
+
+
 def effective_plugins(
     rules: PluginRules, defaults: Iterable[EnabledPlugin], serves: Callable[[str, str], bool], *, where: str = "plugins"
 ) -> EffectivePlugins:
@@ -105,9 +109,7 @@ def effective_plugins(
     multi_point = merge_with_defaults(tuple(defaults), rules.at(MULTI_POINT))
     for index, plugin in enumerate(rules.at(MULTI_POINT).enabled):
         if not any(serves(plugin.name, point) for point in EXTENSION_POINTS):
-            raise ConfigurationError(
-                [f"{where}.{MULTI_POINT}.enabled[{index}]: plugin {plugin.name} is unknown or has no extension point"]
-            )
+            raise ConfigurationError([f"{where}.{MULTI_POINT}.enabled[{index}]: plugin {plugin.name} {_UNKNOWN}"])
     by_point = {point: _expand(point, rules.at(point), multi_point, serves, where) for point in EXTENSION_POINTS}
     if len(by_point["queueSort"]) != 1:
         raise ConfigurationError(
@@ -129,7 +131,9 @@ def _expand(
     specific = tuple(plugin.name for plugin in own.enabled)
     for index, name in enumerate(specific):
         if not serves(name, point):
-            raise ConfigurationError([f"{where}.{point}.enabled[{index}]: plugin {name} does not implement {point}"])
+            is_known = any(serves(name, each) for each in EXTENSION_POINTS)
+            problem = f"does not implement {point}" if is_known else _UNKNOWN
+            raise ConfigurationError([f"{where}.{point}.enabled[{index}]: plugin {name} {problem}"])
         if name in specific[:index]:
             raise ConfigurationError([f"{where}.{point}.enabled[{index}]: plugin {name} is enabled twice"])
     if EVERY_PLUGIN in own.disabled:
@@ -152,6 +156,8 @@ def _weights(scorers: tuple[str, ...], mentions: tuple[EnabledPlugin, ...], wher
     for weight in given.values():
         # A total below zero counts as an overflow too, because the real check itself overflows.
         if total < 0 or (weight or 1) * _HIGHEST_SCORE > _HIGHEST_TOTAL - total:
-            raise ConfigurationError([f"{where}.score: the weights are so large that a total could overflow"])
+            negative = [f"the weight of {each} is {given[each]}" for each in given if given[each] < 0]
+            why = f"{negative[0]}, so" if negative else "the weights are so large"
+            raise ConfigurationError([f"{where}.score: {why} that a total could overflow"])
         total += (weight or 1) * _HIGHEST_SCORE
     return {name: given[name] or 1 for name in scorers}

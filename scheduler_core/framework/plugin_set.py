@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any, Final
 
 from scheduler_core.framework.extension_points import Plugin
@@ -24,6 +25,17 @@ METHOD_OF: Final[Mapping[str, str]] = {
     "postBind": "post_bind",
 }
 
+_PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "preEnqueue": ("pod",),
+    "queueSort": ("one", "other"),
+    "preFilter": ("state", "pod", "nodes"),
+    "filter": ("state", "pod", "node_info"),
+    "postFilter": ("state", "pod", "search"),
+    "preScore": ("state", "pod", "nodes"),
+    "score": ("state", "pod", "node_info"),
+    **dict.fromkeys(("reserve", "permit", "preBind", "bind", "postBind"), ("state", "pod", "node_name")),
+}
+
 Factory = Callable[[Any, Any], Plugin]
 
 
@@ -37,27 +49,51 @@ def serves(plugin: Plugin, point: str) -> bool:
 
 
 def register(*lists: Mapping[str, Factory]) -> dict[str, Factory]:
-    """Raises DuplicatePluginError if a name occurs in two maps."""
+    """Raises DuplicatePluginError if a name occurs in two maps, and TypeError for a factory that is none."""
     together: dict[str, Factory] = {}
     for factories in lists:
         twice = sorted(together.keys() & factories.keys())
         if twice:
             raise DuplicatePluginError(f"two plugins are named {twice[0]}")
+        for name, factory in factories.items():
+            if not callable(factory):
+                raise TypeError(
+                    f"plugins[{name!r}] is a {type(factory).__name__}, expected a factory: pass a function of the "
+                    "plugin's arguments and the KubeVersion that returns it"
+                )
         together.update(factories)
     return together
 
 
 def build(name: str, factory: Factory, *given: object) -> Plugin:
-    """Raises TypeError if the factory is none, or makes a plugin with another name."""
-    if not callable(factory):
-        raise TypeError(
-            f"plugins[{name!r}] is a {type(factory).__name__}, expected a factory: pass a function of the plugin's "
-            "arguments and the KubeVersion that returns it"
+    """Raises TypeError if the factory makes a plugin with another name."""
+    try:
+        plugin = factory(*given)
+    except Exception as bug:
+        bug.add_note(
+            f"raised by the factory of plugin {name!r}, called with the plugin's arguments and the KubeVersion"
         )
-    plugin = factory(*given)
+        raise
     if getattr(plugin, "name", None) != name:
         raise TypeError(f"the factory of plugin {name!r} returned {plugin!r}: its `name` must be {name!r}")
     return plugin
+
+
+def check_parameters(plugin: Plugin) -> None:
+    """Raises TypeError if a method of the plugin does not take the arguments of its extension point."""
+    for point, parameters in _PARAMETERS.items():
+        method = METHOD_OF[point]
+        if not serves(plugin, point):
+            continue
+        try:
+            own = signature(getattr(plugin, method))
+        except (TypeError, ValueError):  # written in C
+            continue
+        try:
+            own.bind(*parameters)
+        except TypeError:
+            wanted = ", ".join(parameters)
+            raise TypeError(f"plugin {plugin.name!r}: {method}{own} is called with ({wanted})") from None
 
 
 class PluginSet(Value):

@@ -41,7 +41,8 @@ class Node(Value, kw_only=True):
 
     def __repr__(self) -> str:
         shown = amounts({name: self.allocatable[name] for name in _SHOWN if name in self.allocatable})
-        return f"<Node {self.name!r} {shown} taints={len(self.taints)}{' cordoned' * self.unschedulable}>"
+        offer = shown or "allocatable=nothing"
+        return f"<Node {self.name!r} {offer} taints={len(self.taints)}{' cordoned' * self.unschedulable}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: what the node offers, and to whom."""

@@ -112,7 +112,8 @@ def read_dump(source: BinaryIO) -> Dump:
         ) from error
     except gzip.BadGzipFile as error:
         raise UnreadableDumpError(
-            "this is not a gzip file; a dump is made with `careen snapshot > dump.json.gz`"
+            "this is not a gzip file; a dump is made with `careen snapshot > dump.json.gz`. Snapshot.from_manifests "
+            "reads the output of `kubectl get … -o json` and other manifests"
         ) from error
     except UnreadableDumpError:
         raise

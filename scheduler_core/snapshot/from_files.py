@@ -73,7 +73,7 @@ def from_manifests(sources: Iterable[Source], *, strict: bool) -> Snapshot:
         if _is_to_be_made(complete):
             workloads.append(complete)
         else:
-            add_object(collector, complete, strict=strict)
+            add_object(collector, complete, strict=strict, by_people=True)
     for workload in workloads:
         try:
             _add_workload(collector, workload, strict=strict)
@@ -161,8 +161,11 @@ def _parsed(text: str, where: str) -> Any:
 
 
 def _as_admitted(manifest: Manifest, classes: Mapping[str, int]) -> Manifest:
-    """With requests from limits and the priority of the class, unless an API server has already seen it."""
+    """With requests from limits, the priority of the class, and a node's allocatable amounts from its capacity, unless
+    an API server has already seen it."""
     kind = manifest.get("kind")
+    if kind == "Node":
+        return _changed(manifest, ("status",), lambda status: {"allocatable": status.get("capacity"), **status})
     if kind not in ("Pod", *WORKLOADS) or _is_served(manifest):
         return manifest
     path = _SPEC_PATHS.get(str(kind), _TEMPLATE_PATH)

@@ -51,6 +51,13 @@ class Collector:
         """Adds one object, passed as a mapping."""
         self._keep(kind, self._reader.read(kind, manifest))
 
+    def has(self, kind: str, manifest: Mapping[str, Any]) -> bool:
+        """Whether there is a Pod or a Node of this name already."""
+        metadata = manifest.get("metadata")
+        metadata = metadata if isinstance(metadata, Mapping) else {}
+        name, namespace = metadata.get("name"), metadata.get("namespace") or "default"
+        return f"{namespace}/{name}" in self.pods if kind == "Pod" else kind == "Node" and name in self.nodes
+
     def add_page(self, kind: str, page: bytes) -> None:
         for value in self._reader.page(kind, page):
             self._keep(kind, value)
@@ -119,7 +126,8 @@ def load_objects(objects: Iterable[Mapping[str, Any]], *, strict: bool = True) -
     return collector.snapshot()
 
 
-def add_object(collector: Collector, manifest: Mapping[str, Any], *, strict: bool) -> None:
+def add_object(collector: Collector, manifest: Mapping[str, Any], *, strict: bool, by_people: bool = False) -> None:
+    """`by_people`: no API server has seen the manifest, so its values and its name are checked too."""
     if not isinstance(manifest, Mapping):
         _refuse(collector, manifest, "", f"expected a mapping, got a {type(manifest).__name__}")
         return
@@ -131,10 +139,12 @@ def add_object(collector: Collector, manifest: Mapping[str, Any], *, strict: boo
     elif collector.knows(kind, api_version):
         try:
             if strict:
-                check_fields(kind, manifest, read.manifest_key(manifest))
+                check_fields(kind, manifest, read.manifest_key(manifest), values=by_people)
         except ManifestError as unknown:
             collector.problems.append(unknown)
         else:
+            if by_people and collector.has(kind, manifest):
+                _refuse(collector, manifest, "metadata.name", f"a second {kind} of this name; the last one counts")
             collector.add(kind, manifest)
     elif meant := collector.spelt(kind):
         _refuse(collector, manifest, "kind", f"{kind!r} is not a kind; did you mean {meant}?")

@@ -95,6 +95,8 @@ def nodes_needed(
     never need more nodes than there are pods. Ends early if an empty new node refuses every remaining pod for a reason
     that more nodes do not change.
     """
+    expect("scheduler", scheduler, Scheduler, instead="nodes_needed(Scheduler(), snapshot, …)")
+    expect("snapshot", snapshot, Snapshot, instead="nodes_needed(Scheduler(), snapshot, …)")
     expect_count("most", most, of="the largest number of nodes to try")
     without = with_more_nodes(scheduler, snapshot, pods, template, 0)
     most = min(most, len(pods))

@@ -261,7 +261,7 @@ def test_a_custom_plugin_may_not_reuse_a_name() -> None:
 def test_the_error_for_an_unknown_plugin_contains_the_plugins_path_in_the_configuration() -> None:
     with pytest.raises(
         ConfigurationError,
-        match=r"profiles\[0\]\.plugins\.filter\.enabled\[0\]: plugin Nonsense does not implement filter",
+        match=r"profiles\[0\]\.plugins\.filter\.enabled\[0\]: plugin Nonsense is unknown or has no extension point",
     ):
         Scheduler(
             configured(

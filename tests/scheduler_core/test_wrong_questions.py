@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from scheduler_core import (
+    ClusterCache,
     Configuration,
+    ConfigurationError,
     Scheduler,
+    Snapshot,
+    UnreadableDumpError,
+    UnusableEventError,
     like_node,
     load_objects,
     nodes_needed,
@@ -187,3 +193,67 @@ def test_a_plugin_must_come_from_a_factory_and_have_the_registered_name() -> Non
         Scheduler(scheduler_with(plugin).configuration, plugins={"Odd": plugin})
     with pytest.raises(TypeError, match="its `name` must be 'Even'"):
         scheduler_with(plugin, name="Even")
+
+
+class Raising:
+    name = "Raising"
+
+    def filter(self, _state: object, _pod: object, _node_info: object) -> object:
+        raise KeyError("rack")
+
+
+def test_an_error_of_a_plugin_names_the_plugin_and_the_pod() -> None:
+    enabled = {"profiles": [{"plugins": {"filter": {"enabled": [{"name": "Raising"}]}}}]}
+    scheduler = Scheduler(Configuration.from_mapping(enabled), plugins={"Raising": lambda _args, _version: Raising()})
+    with pytest.raises(KeyError) as caught:
+        scheduler.schedule(SNAPSHOT, POD)
+    assert caught.value.__notes__ == [f'raised by plugin "Raising" for pod {POD.key}']
+
+
+def test_an_error_of_a_factory_names_the_plugin() -> None:
+    enabled = {"profiles": [{"plugins": {"filter": {"enabled": [{"name": "Odd"}]}}}]}
+    factory: Any = lambda _args: Odd(filter=returns(SUCCESS))  # noqa: E731
+    with pytest.raises(TypeError) as caught:
+        Scheduler(Configuration.from_mapping(enabled), plugins={"Odd": factory})
+    assert caught.value.__notes__ == [
+        "raised by the factory of plugin 'Odd', called with the plugin's arguments and the KubeVersion"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "wanted"),
+    [("filter", "state, pod, node_info"), ("score", "state, pod, node_info"), ("reserve", "state, pod, node_name")],
+)
+def test_a_method_with_other_parameters_is_refused_before_it_is_called(method: str, wanted: str) -> None:
+    with pytest.raises(TypeError, match=rf"plugin 'Odd': {method}\(pod, node\) is called with \({wanted}\)"):
+        scheduler_with(Odd(**{method: lambda pod, node: (pod, node)}))
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ({"filter": {"enabled": [{"name": "NoSuch"}]}}, "plugin NoSuch is unknown or has no extension point"),
+        ({"filter": {"enabled": [{"name": "ImageLocality"}]}}, "plugin ImageLocality does not implement filter"),
+        (
+            {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality", "weight": -1}]}},
+            "the weight of ImageLocality is -1, so that a total could overflow",
+        ),
+    ],
+)
+def test_a_wrong_list_of_plugins_says_what_is_wrong(rules: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        Scheduler(Configuration.from_mapping({"profiles": [{"plugins": rules}]}))
+
+
+@pytest.mark.parametrize("event", ["x", POD, 7])
+def test_an_event_of_another_type_says_what_to_pass(event: Any) -> None:
+    with pytest.raises(UnusableEventError, match="pass the server's line as bytes, a mapping, or a Sync"):
+        ClusterCache().apply(event)
+
+
+def test_kubectls_output_is_no_dump_and_the_error_says_who_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.json"
+    path.write_text('{"kind": "List", "apiVersion": "v1", "items": []}')
+    with pytest.raises(UnreadableDumpError, match=r"Snapshot\.from_manifests reads the output of `kubectl get"):
+        Snapshot.from_dump(path)
+    assert Snapshot.from_manifests(path).nodes == ()

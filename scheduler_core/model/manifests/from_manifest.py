@@ -32,7 +32,7 @@ from scheduler_core.model.manifests.fields import (
     template_node,
 )
 from scheduler_core.model.manifests.job_from_manifest import index_failures
-from scheduler_core.model.manifests.strict.checks import check_fields, check_kind, invalid_text
+from scheduler_core.model.manifests.strict.checks import check_fields, check_kind, invalid_text, key_of_map
 from scheduler_core.model.node import Node, NodeImage
 from scheduler_core.model.pod import (
     Container,
@@ -117,7 +117,7 @@ def convert(manifest: Manifest, kind: str, shape: type[W]) -> W:
         return msgspec.convert(manifest, shape, strict=True)
     except msgspec.ValidationError as trouble:
         text, _, path = str(trouble).partition(" - at `$")
-        field = path.lstrip(".").rstrip("`")
+        field = key_of_map(manifest, path.lstrip(".").rstrip("`"), text)
         raise ManifestError(kind=kind, key=manifest_key(manifest), field=field, problem=text) from trouble
     except UnicodeError:
         raise invalid_text(kind, manifest, manifest_key(manifest)) from None

@@ -12,16 +12,15 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from scheduler_core import ClusterCache, Scheduler, Snapshot, pod_from_manifest
+from scheduler_core import ClusterCache, Scheduler, Snapshot
 from scheduler_core.framework.scoring import by_usage
 from scheduler_core.judge.answer import as_answer
 from scheduler_core.model.requests import RequestRules
 from scheduler_core.simulation.movable import MovableTally
-from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.pods import placements
 from scheduler_core.snapshot.pods.tallies import HOST_PORTS, UsageTally
 from scheduler_core.snapshot.pods.volume_users import VOLUME_USERS
-from tests.scheduler_core.drawn_clusters import clusters, nodes, pods
+from tests.scheduler_core.drawn_clusters import clusters, load_objects, nodes, pod_from_manifest, pods
 from tests.scheduler_core.state_machines import play
 
 Json = dict[str, Any]

@@ -13,15 +13,13 @@ from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import NodeRulePlugin
-from scheduler_core.model.manifests.from_manifest import pod_from_manifest
 from scheduler_core.model.pod import Pod
 from scheduler_core.plugins import IN_TREE
 from scheduler_core.plugins.taint_toleration import TaintToleration
-from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.testing.builders import a_node, a_pod
-from tests.scheduler_core.drawn_clusters import clusters, pods
+from tests.scheduler_core.drawn_clusters import clusters, load_objects, pod_from_manifest, pods
 
 NEWEST = KubeVersion.parse("1.36")
 RULES = {

@@ -15,13 +15,11 @@ from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import SkipsBySpec
 from scheduler_core.framework.skipped_by_spec import SkippedBySpec
 from scheduler_core.model.labels import EVERYTHING
-from scheduler_core.model.manifests.from_manifest import pod_from_manifest
 from scheduler_core.model.pod import Pod, TopologySpreadConstraint
 from scheduler_core.plugins import IN_TREE
 from scheduler_core.plugins.pod_topology_spread import PodTopologySpread
-from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_list import NodeList
-from tests.scheduler_core.drawn_clusters import clusters, pods
+from tests.scheduler_core.drawn_clusters import clusters, load_objects, pod_from_manifest, pods
 
 Json = dict[str, Any]
 NEWEST = KubeVersion.parse("1.36")

@@ -18,17 +18,15 @@ from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import Scores, UsageRulePlugin
 from scheduler_core.framework.scoring import by_usage as module
-from scheduler_core.model.manifests.from_manifest import pod_from_manifest
 from scheduler_core.model.pod import Pod
 from scheduler_core.plugins import IN_TREE
-from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.tallies import UsageTally
 from scheduler_core.snapshot.pods.usage import Usage
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.testing.builders import a_node, a_pod
-from tests.scheduler_core.drawn_clusters import clusters, pods
+from tests.scheduler_core.drawn_clusters import clusters, load_objects, pod_from_manifest, pods
 
 NEWEST = KubeVersion.parse("1.36")
 BUILT = {name: IN_TREE[name](Configuration().profiles[0].plugin_args(name, NEWEST), NEWEST) for name in IN_TREE}

@@ -30,14 +30,12 @@ from scheduler_core.framework.extension_points import (
     TabledScorePlugin,
 )
 from scheduler_core.framework.plugin_set import METHOD_OF, serves
-from scheduler_core.model.manifests.from_manifest import pod_from_manifest
 from scheduler_core.model.pod import Pod
 from scheduler_core.plugins import IN_TREE
 from scheduler_core.plugins.default_profile import default_plugins
-from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.snapshot import Snapshot
-from tests.scheduler_core.drawn_clusters import clusters, pods
+from tests.scheduler_core.drawn_clusters import clusters, load_objects, pod_from_manifest, pods
 
 VERSIONS = tuple(KubeVersion.parse(f"1.{minor}") for minor in range(32, 38))
 NEWEST = KubeVersion.parse("1.36")

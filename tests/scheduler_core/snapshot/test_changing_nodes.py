@@ -12,16 +12,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from scheduler_core import Scheduler, Snapshot, node_from_manifest, pod_from_manifest
+from scheduler_core import Scheduler, Snapshot, node_from_manifest
 from scheduler_core.sampling import Search
 from scheduler_core.snapshot.columns import Columns
-from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.nodes import changing_nodes
 from scheduler_core.snapshot.nodes.node_images import ImageState
 from scheduler_core.snapshot.pods import placements
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 from tests.scheduler_core.cache.test_cache_laws import GoTree, answer, key_of, seen_in, zone_of
-from tests.scheduler_core.drawn_clusters import clusters, nodes, pods
+from tests.scheduler_core.drawn_clusters import clusters, load_objects, nodes, pod_from_manifest, pods
 
 Json = dict[str, Any]
 NAMES = tuple(f"n{i}" for i in range(8))

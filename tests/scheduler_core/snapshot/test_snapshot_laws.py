@@ -13,15 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scheduler_core import Scheduler, Snapshot, pod_from_manifest
+from scheduler_core import Scheduler, Snapshot
 from scheduler_core.framework.scoring import by_usage
 from scheduler_core.judge.answer import as_answer
 from scheduler_core.model.requests import RequestRules
 from scheduler_core.simulation.movable import MovableTally
-from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.snapshot.pods import placements
 from scheduler_core.snapshot.pods.tallies import HOST_PORTS, UsageTally
-from tests.scheduler_core.drawn_clusters import clusters, pods
+from tests.scheduler_core.drawn_clusters import clusters, load_objects, pod_from_manifest, pods
 
 pytestmark = pytest.mark.usefixtures("fewest_nodes")
 

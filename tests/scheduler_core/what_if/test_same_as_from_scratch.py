@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler_core import Scheduler, load_objects, nodes_needed, pod_from_manifest
+from scheduler_core import Scheduler, nodes_needed
 from scheduler_core.testing.builders import a_node, a_pod
 from scheduler_core.what_if.more_nodes import MoreNodes, NodesNeeded
 from scheduler_core.what_if.node_template import like_node
-from tests.scheduler_core.drawn_clusters import clusters, pods
+from tests.scheduler_core.drawn_clusters import clusters, load_objects, pod_from_manifest, pods
 from tests.scheduler_core.what_if.from_scratch import Answer, needed_from_scratch
 
 Json = dict[str, Any]

@@ -1,16 +1,17 @@
-"""Refuses manifests that are not what the caller means: of another kind, or with a misspelt field.
+"""Refuses manifests that are not what the caller means: of another kind, or with a misspelt field or value.
 
 What an API server served needs no such check, and a newer server has fields that this release does not know.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
 from scheduler_core.model.manifests.error import ManifestError
-from scheduler_core.model.manifests.strict.known_fields import unknown_field
+from scheduler_core.model.manifests.strict.known_fields import WrongValue, first_mistake
 
 WORKLOADS: Final = {
     "Deployment": "apps/v1",
@@ -19,6 +20,16 @@ WORKLOADS: Final = {
     "DaemonSet": "apps/v1",
     "Job": "batch/v1",
     "CronJob": "batch/v1",
+}
+_STEP: Final = re.compile(r"[^.\[\]]+")
+_JSON_TYPES: Final[Mapping[str, type]] = {
+    "bool": bool,
+    "null": type(None),
+    "array": list,
+    "object": dict,
+    "int": int,
+    "float": float,
+    "str": str,
 }
 _API_VERSIONS: Final = {"Pod": "v1", "Node": "v1", "PodDisruptionBudget": "policy/v1", **WORKLOADS}
 
@@ -58,15 +69,37 @@ def _instead(kind: str, given: str, manifest: Mapping[str, Any]) -> str:
     return ""
 
 
-def check_fields(kind: str, manifest: Mapping[str, Any], key: str) -> None:
-    """Raises ManifestError for a field that no supported release has."""
-    found = unknown_field(kind, manifest)
+def check_fields(kind: str, manifest: Mapping[str, Any], key: str, *, values: bool = True) -> None:
+    """Raises ManifestError for a field that no supported release has, or, with `values`, whose value no API server
+    accepts."""
+    found = first_mistake(kind, manifest, values=values)
     if found is None:
         return
+    if isinstance(found, WrongValue):
+        problem = f"{found.problem} (strict=False accepts it)"
+        raise ManifestError(kind=kind, key=key, field=found.path, problem=problem)
     close = get_close_matches(found.path.rpartition(".")[2], found.known, n=1)
     meant = f"; did you mean {close[0]}?" if close else ""
     problem = f"no release from 1.32 to 1.37 has this field{meant} (strict=False ignores unknown fields)"
     raise ManifestError(kind=kind, key=key, field=found.path, problem=problem)
+
+
+def key_of_map(manifest: object, field: str, problem: str) -> str:
+    """The field with the key of the map for `[...]`, which msgspec writes in its place: the first key whose value has
+    the type that the problem names."""
+    before, dots, _ = field.partition("[...]")
+    if not dots:
+        return field
+    value: Any = manifest
+    for name in _STEP.findall(before):
+        try:
+            value = value[int(name)] if isinstance(value, list | tuple) else value[name]
+        except (KeyError, IndexError, TypeError, ValueError):
+            return field
+    wrong = _JSON_TYPES.get(problem.rpartition("got `")[2].rstrip("`"))
+    if wrong is None or not isinstance(value, Mapping):
+        return field
+    return next((f"{before}.{key}" for key, each in value.items() if type(each) is wrong), field)
 
 
 def invalid_text(kind: str, manifest: object, key: str) -> ManifestError:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from scheduler_core.model.manifests.strict.known_values import wrong_value
+
 
 class UnknownField(NamedTuple):
     """`path`: as in spec.containers[0].imagee. `known`: the fields that exist at that place."""
@@ -18,13 +20,20 @@ class UnknownField(NamedTuple):
     known: tuple[str, ...]
 
 
-def unknown_field(kind: str, manifest: Mapping[str, Any]) -> UnknownField | None:
-    """The first field that no supported release has. Fields with null count as well; the content of maps, such as
-    labels and requests, does not."""
-    return _search(manifest, kind, "")
+class WrongValue(NamedTuple):
+    """`problem`: what is wrong with the value of `path`."""
+
+    path: str
+    problem: str
 
 
-def _search(value: Any, type_name: str, path: str) -> UnknownField | None:
+def first_mistake(kind: str, manifest: Mapping[str, Any], *, values: bool = True) -> UnknownField | WrongValue | None:
+    """The first field that no supported release has, or, with `values`, whose value no API server accepts. Fields with
+    null count as well; the content of maps, such as labels and requests, does not."""
+    return _search(manifest, kind, "", values)
+
+
+def _search(value: Any, type_name: str, path: str, values: bool) -> UnknownField | WrongValue | None:
     fields = _types()[type_name]
     for name, inner in value.items():
         inner_type = fields.get(name)
@@ -33,16 +42,17 @@ def _search(value: Any, type_name: str, path: str) -> UnknownField | None:
         if not inner_type or not inner:
             continue
         if isinstance(inner, Mapping):
-            found = _search(inner, inner_type, f"{path}{name}.")
+            found = _search(inner, inner_type, f"{path}{name}.", values)
             if found is not None:
                 return found
         elif isinstance(inner, list | tuple):
             for index, item in enumerate(inner):
                 if isinstance(item, Mapping):
-                    found = _search(item, inner_type, f"{path}{name}[{index}].")
+                    found = _search(item, inner_type, f"{path}{name}[{index}].", values)
                     if found is not None:
                         return found
-    return None
+    wrong = wrong_value(type_name, value) if values else None
+    return None if wrong is None else WrongValue(f"{path}{wrong[0]}", wrong[1])
 
 
 @cache

@@ -210,7 +210,7 @@ def test_an_empty_added_affinity_is_read_as_none() -> None:
             },
             "Pod shop/p: spec.containers[0].resources.requests.cpu: '1x' is not a quantity",
         ),
-        ({"metadata": {"name": "p", "labels": {"a": 1}}}, "Pod p: metadata.labels[...]: Expected `str`, got `int`"),
+        ({"metadata": {"name": "p", "labels": {"a": 1}}}, "Pod p: metadata.labels.a: Expected `str`, got `int`"),
         (
             {"metadata": {"name": "p"}, "spec": {"priority": "high"}},
             "Pod p: spec.priority: Expected `int | null`, got `str`",

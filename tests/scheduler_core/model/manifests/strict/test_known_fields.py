@@ -9,7 +9,7 @@ import pytest
 from scheduler_core import load_objects, node_from_manifest, pod_from_manifest
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.from_manifest import budget_from_manifest
-from scheduler_core.model.manifests.strict.known_fields import TABLE, unknown_field
+from scheduler_core.model.manifests.strict.known_fields import TABLE, first_mistake
 from tests.scheduler_core.model.manifests.strict.api_fields import api_fields, as_table
 
 
@@ -61,8 +61,8 @@ def test_fields_that_scheduling_does_not_read_are_accepted(spec: dict[str, Any])
 
 def test_every_kind_that_scheduling_reads_has_a_table() -> None:
     for kind in ("Node", "Service", "Job", "ResourceClaim", "DeviceClass", "CSIStorageCapacity", "VolumeAttachment"):
-        assert unknown_field(kind, {"apiVersion": "v1", "kind": kind, "metadata": {"name": "n"}}) is None
-        assert unknown_field(kind, {"metadatum": {}}) is not None
+        assert first_mistake(kind, {"apiVersion": "v1", "kind": kind, "metadata": {"name": "n"}}) is None
+        assert first_mistake(kind, {"metadatum": {}}) is not None
 
 
 @pytest.mark.parametrize(
