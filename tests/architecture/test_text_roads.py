@@ -17,6 +17,7 @@ from tests.architecture.source_tree import Module, modules
 # Functions that write text for people or their tools, and the modules that may call them, each with its reason.
 ROADS: dict[str, dict[str, str]] = {
     r"click\.(echo|secho|echo_via_pager|prompt|style)|print|(sys\.)?(stdout|stderr)\.(write|writelines)|os\.write": {
+        "careen.cli.serving.aside": "a copy of the process gives JSON to the process that it was copied from",
         "careen.agent.asleep.sleeper": "writes the handover, and lines with fixed words for the log",
         "careen.agent.asleep.doorkeeper": "writes a byte into a pipe",
         "careen.cli.support.screen": "prints on a terminal, after cleaning the text",
