@@ -38,6 +38,7 @@ from scheduler_core.values import Value
 Rows = NDArray[np.intp]
 
 _INT64: Final = np.dtype(np.int64)
+_SEEN: Final = "once"
 _INVALID: Final = -1  # valid sums are not negative
 
 
@@ -162,11 +163,17 @@ class Scorer:
         return ScoreTable(nodes, _WhenRead(ways), total)
 
     def _kept_for(self, pod: Pod, nodes: NodeList) -> _Kept | None:
-        """What `PreparesBySpec` and `NodeRulePlugin` give for every pod with this spec. None if a plugin fails."""
+        """What `PreparesBySpec` and `NodeRulePlugin` give for every pod with this spec. None if a plugin fails, and
+        the first time."""
         columns, spec = nodes.columns, pod.spec
-        known: _Kept | None = columns.kept_scores.get((self, id(spec)))
-        if known is not None and known.spec() is spec and (known.rows is nodes.rows or nodes.rows.flags.writeable):
-            return known
+        known: _Kept | str | None = columns.kept_scores.get((self, id(spec)))
+        if known is None:  # a forecast asks most specs only once before nodes change
+            columns.kept_scores[self, id(spec)] = _SEEN
+            return None
+        if isinstance(known, _Kept):
+            is_same = known.rows is nodes.rows or nodes.rows.flags.writeable
+            if is_same and known.spec() is spec:
+                return known
         state, skipped = CycleState(), set[str]()
         for plugin in self._by_spec:
             verdict = plugin.pre_score(state, pod, nodes)

@@ -17,7 +17,7 @@ DIES_BEFORE, DIES_AFTER, WATCH_BREAKS = "dies before it", "dies after it", "watc
 DISTURBANCES = (*FAULTS[1:], DIES_BEFORE, DIES_AFTER, WATCH_BREAKS)
 STORIES = int(os.environ.get("MACHINE_STORIES", "3"))
 STEP = int(os.environ.get("MACHINE_CRASH_STEP", "5"))
-"""`make machine-crash-points` tries every command of 22 stories: 11,820 points."""
+"""`make machine-crash-points` tries every command of 22 stories: 11,820 points of 40 ms of processor time."""
 
 
 def story(seed: int) -> Iterator[World]:
