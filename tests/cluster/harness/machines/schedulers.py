@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -63,6 +64,10 @@ class CareenScheduler:
         assert self.has_said(words), (
             f"{self.program.name} ended with {self.program.exit_code()}:\n{self.program.tail()}"
         )
+
+
+_LOOK_SECONDS = 0.3
+_MOST_LOOKS = 20
 
 
 class Schedulers:
@@ -142,7 +147,13 @@ class Schedulers:
     # -- what happened
 
     def requests(self) -> list[Object]:
-        """The audit events of all processes' requests about objects, in their order."""
+        """The audit events of all processes' requests about objects, in their order. The API server writes an event
+        after its answer, so this waits until the log stands still for a moment."""
+        size = -1
+        for _ in range(_MOST_LOOKS):
+            if size == (size := self.plane.audit_log.stat().st_size):
+                break
+            time.sleep(_LOOK_SECONDS)
         return [
             each
             for each in self.plane.audit_events(self._log_from)
