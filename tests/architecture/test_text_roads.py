@@ -21,7 +21,6 @@ ROADS: dict[str, dict[str, str]] = {
         "careen.agent.asleep.sleeper": "writes the handover, and lines with fixed words for the log",
         "careen.agent.asleep.doorkeeper": "writes a byte into a pipe",
         "careen.cli.support.screen": "prints on a terminal, after cleaning the text",
-        "careen.cli.serving.aside": "writes JSON into a pipe to the process that it copies",
         "careen.cli.support.completion": "prints names and help of careen's own commands for a shell",
         "careen.services.notify_child": "prints JSON; careen.services.notify reads the JSON and makes its texts safe",
     },
