@@ -1,6 +1,7 @@
 """API objects with defaults (a_pod(), a_node(), a_budget()): a test sets only the fields that matter for its outcome.
 
-Each step returns a new builder. `.manifest` is the API object, `.build()` the parsed value.
+Each step returns a new builder. `.manifest` is the API object, `.build()` the parsed value. An unknown field raises
+ManifestError; a value that no API server accepts does not, because a plugin may have to meet it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from scheduler_core.model.manifests.from_manifest import (
     node_from_manifest,
     pod_from_manifest,
 )
+from scheduler_core.model.manifests.strict.checks import check_fields
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 
@@ -79,12 +81,16 @@ class _Builder:
     def with_labels(self, labels: Mapping[str, str]) -> Self:
         return self.with_field("metadata.labels", {**self.manifest["metadata"].get("labels", {}), **labels})
 
+    def _checked(self, kind: str) -> Json:
+        check_fields(kind, self.manifest, self.manifest["metadata"]["name"], values=False)
+        return self.manifest
+
 
 class PodBuilder(_Builder):
     __slots__ = ()
 
     def build(self) -> Pod:
-        return pod_from_manifest(self.manifest)
+        return pod_from_manifest(self._checked("Pod"), strict=False)
 
     def requesting(self, **amounts: str) -> Self:
         """Requests of the only container: cpu="500m", memory="1Gi". For other resources, use `with_container`."""
@@ -186,7 +192,7 @@ class NodeBuilder(_Builder):
     __slots__ = ()
 
     def build(self) -> Node:
-        return node_from_manifest(self.manifest)
+        return node_from_manifest(self._checked("Node"), strict=False)
 
     def offering(self, **amounts: str) -> Self:
         """Allocatable cpu, memory, pods, ephemeral_storage. For other resources, use `offering_also`."""
@@ -217,7 +223,7 @@ class BudgetBuilder(_Builder):
     __slots__ = ()
 
     def build(self) -> DisruptionBudget:
-        return budget_from_manifest(self.manifest)
+        return budget_from_manifest(self._checked("PodDisruptionBudget"), strict=False)
 
     def selecting(self, **labels: str) -> Self:
         return self.with_field("spec.selector", {"matchLabels": labels})

@@ -46,7 +46,8 @@ PATIENCE_SECONDS = 30.0
 """How long a holder waits for an unreadable lock or settings before it goes on without them."""
 
 _RETRY_SECONDS = 2.0  # doubles; thousands of agents may wait for the same API server
-_LONGEST_RETRY_SECONDS = 30.0  # as between two turns that fail
+_SOON_SECONDS = 8.0  # the longest pause in an outage of a minute: the soft taint must follow soon after it
+_LONGEST_RETRY_SECONDS = 30.0  # in one of four minutes or more
 _LONGEST_FORBIDDEN_SECONDS = 60.0  # a person must grant the right
 _LOCK_AGAIN_SECONDS = 30.0
 _LONGEST_PROBLEM = 500  # characters; it stands in an annotation and in Events
@@ -314,9 +315,12 @@ class Start:
 
     def _pause_seconds(self, error: ClusterError, tries: int, began: float) -> float:
         """Grows, and differs between agents. Does not outlast the patience of a holder."""
-        longest = _LONGEST_FORBIDDEN_SECONDS if isinstance(error, Forbidden) else _LONGEST_RETRY_SECONDS
+        lasted = self.clock.monotonic() - began
+        longest = min(_LONGEST_RETRY_SECONDS, max(_SOON_SECONDS, lasted / 8))
+        if isinstance(error, Forbidden):
+            longest = _LONGEST_FORBIDDEN_SECONDS
         pause = min(_RETRY_SECONDS * 2.0 ** min(tries - 1, 10), longest) * (0.5 + 0.5 * self.chance())
-        left = began + PATIENCE_SECONDS - self.clock.monotonic()
+        left = PATIENCE_SECONDS - lasted
         return min(pause, max(left, _RETRY_SECONDS)) if left > 0 else pause
 
     async def _claim(self) -> RecordedClaim | None:
