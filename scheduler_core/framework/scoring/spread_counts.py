@@ -335,7 +335,7 @@ class SoftSpread(Value):
                 total += float(_count_in(soft, pod, node_info, value)) * soft.weight + float(
                     soft.constraint.max_skew - 1
                 )
-        return int(math.floor(abs(total)) + (abs(total) - math.floor(abs(total)) >= 0.5)) * (1 if total >= 0 else -1)
+        return _rounded_one(total)
 
 
 _MOST_COMBINATIONS: Final = 64

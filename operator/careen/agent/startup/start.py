@@ -11,7 +11,6 @@ If one of them cannot be used, the record decides:
 from __future__ import annotations
 
 import logging
-import random
 import socket
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
@@ -76,9 +75,9 @@ class Start:
     metrics: Metrics
     heartbeat: Heartbeat
     in_background: Callable[[Coroutine[Any, Any, object]], None]
+    chance: Callable[[], float]
     kept: KeptSettings | None = None
     """The settings of this process before it slept; None at an ordinary start."""
-    chance: Callable[[], float] = random.random
     are_settings_new: bool = field(default=True, init=False)
     """Whether they differ from those before the sleep."""
     refused: tuple[str, str] | None = field(default=None, init=False)

@@ -135,11 +135,9 @@ class Reflector:
     async def _listed_by_watch(self) -> tuple[str, str]:
         """Returns when the watch that began with the list has ended."""
         for path in self._source.paths:
-            request = self.request(path, "", QUERY)
-            what, asked = f"GET {path}?watch", asked_for(path)
-            lines = lines_of(self._streams.chunks(request), what)
+            what, lines = f"GET {path}?watch", self.lines(path, "", QUERY)
             try:
-                initial = InitialEvents(lines, asked, what)
+                initial = InitialEvents(lines, asked_for(path), what)
                 try:
                     await initial.begin()
                 except (NotFound, NotServed):
@@ -213,9 +211,9 @@ class Reflector:
             timeout_seconds=SILENCE_SECONDS,
         )
 
-    def lines(self, path: str, position: str) -> AsyncGenerator[bytes, None]:
+    def lines(self, path: str, position: str, more: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
         """Of a new watch."""
-        return lines_of(self._streams.chunks(self.request(path, position)), f"GET {path}?watch")
+        return lines_of(self._streams.chunks(self.request(path, position, more)), f"GET {path}?watch")
 
     async def take(self, lines: AsyncGenerator[bytes, None], path: str, position: str) -> AsyncGenerator[str, None]:
         """Passes each change of one watch to the sink; after each line yields the resourceVersion at which the next
