@@ -13,11 +13,10 @@ import pytest
 
 from careen.cluster.wire.transport import Request
 from tests.careen.chaos.fleet import people
-from tests.careen.chaos.fleet.stories import put_agents_pods
 from tests.careen.chaos.fleet.virtual_time import run_virtually
 from tests.careen.chaos.fleet.whole_agents import WholeAgent, WholeAgents, on_virtual_hosts
 from tests.careen.chaos.fleet.world import Shape, World
-from tests.careen.chaos.test_settings_asleep import CLOSED, put_settings
+from tests.careen.chaos.test_settings_asleep import CLOSED, that_begins
 
 HOUR_SECONDS = 3600.0
 NODES = 12
@@ -77,13 +76,8 @@ def sleepers_of(world: World) -> int:
 def test_an_hour_without_the_api_server_wakes_each_agent_at_most_once_and_ends_without_a_storm(outage: Outage) -> None:
     worlds: list[World] = []
 
-    def prepare(world: World) -> None:
-        worlds.append(world)
-        put_settings(world, CLOSED)
-        put_agents_pods(world)
-
     async def story() -> World:
-        world = World(Shape(nodes=NODES), agents=WholeAgents, prepare=prepare, plan=outage.plan)
+        world = World(Shape(nodes=NODES), agents=WholeAgents, prepare=that_begins(worlds, CLOSED), plan=outage.plan)
         await asyncio.sleep(60.0)
         assert sleepers_of(world) == NODES, world.report([])
         began = world.now
@@ -122,13 +116,8 @@ def test_a_need_or_a_request_in_the_outage_is_met_within_a_minute_after_it(
     sleeps or by one whose look was due."""
     worlds: list[World] = []
 
-    def prepare(world: World) -> None:
-        worlds.append(world)
-        put_settings(world, CLOSED)
-        put_agents_pods(world)
-
     async def story() -> World:
-        world = World(Shape(nodes=3), agents=WholeAgents, prepare=prepare, plan=outage.plan)
+        world = World(Shape(nodes=3), agents=WholeAgents, prepare=that_begins(worlds, CLOSED), plan=outage.plan)
         await asyncio.sleep(60.0)
         began = world.now
         world.agents.go_down(60.0 * lasts)

@@ -40,6 +40,17 @@ def put_settings(world: World, text: str) -> None:
     )
 
 
+def that_begins(worlds: list[World], settings: str) -> Callable[[World], None]:
+    """Prepares a world of whole agents with these settings, and adds it to `worlds`."""
+
+    def prepare(world: World) -> None:
+        worlds.append(world)
+        put_settings(world, settings)
+        put_agents_pods(world)
+
+    return prepare
+
+
 def delete_settings(world: World) -> None:
     world.server.remove("configmaps", "careen", actor="person", namespace="careen")
 
@@ -80,13 +91,8 @@ def play(story: Callable[[World], object]) -> World:
     """A world of two whole agents that sleep behind a closed window."""
     worlds: list[World] = []
 
-    def prepare(world: World) -> None:
-        worlds.append(world)
-        put_settings(world, CLOSED)
-        put_agents_pods(world)
-
     async def whole() -> World:
-        world = World(Shape(nodes=2), agents=WholeAgents, prepare=prepare)
+        world = World(Shape(nodes=2), agents=WholeAgents, prepare=that_begins(worlds, CLOSED))
         await asyncio.sleep(30.0)
         assert all_sleep(world), world.report([])
         await story(world)  # type: ignore[misc]
@@ -211,13 +217,8 @@ def test_a_window_that_closes_in_the_middle_of_a_roll_out_is_closed_for_the_node
     followed: list[str] = []
     monkeypatch.setattr(WholeAgent, "_follow_config_map", lambda agent, *_: followed.append(agent._node))
 
-    def prepare(world: World) -> None:
-        worlds.append(world)
-        put_settings(world, OPEN)
-        put_agents_pods(world)
-
     async def story() -> World:
-        world = World(Shape(nodes=4), agents=WholeAgents, prepare=prepare)
+        world = World(Shape(nodes=4), agents=WholeAgents, prepare=that_begins(worlds, OPEN))
         await asyncio.sleep(30.0)
         assert all_sleep(world), world.report([])
         await world.all_need_a_reboot()
@@ -252,13 +253,8 @@ def test_a_config_map_that_is_read_again_and_has_not_changed_causes_no_turn(monk
 
     monkeypatch.setattr(WholeAgent, "_read_config_map", counted)
 
-    def prepare(world: World) -> None:
-        worlds.append(world)
-        put_settings(world, OPEN)
-        put_agents_pods(world)
-
     async def story() -> None:
-        world = World(Shape(nodes=4), agents=WholeAgents, prepare=prepare)
+        world = World(Shape(nodes=4), agents=WholeAgents, prepare=that_begins(worlds, OPEN))
         await asyncio.sleep(30.0)
         await world.all_need_a_reboot()
         await world.until_home(900.0)
@@ -275,13 +271,10 @@ def test_a_lower_concurrency_holds_for_the_next_claim(monkeypatch: pytest.Monkey
     worlds: list[World] = []
     monkeypatch.setattr(following, "READ_SECONDS", 1e9)
 
-    def prepare(world: World) -> None:
-        worlds.append(world)
-        put_settings(world, OPEN + "\nconcurrency: 2")
-        put_agents_pods(world)
-
     async def story() -> World:
-        world = World(Shape(nodes=6, concurrency=2), agents=WholeAgents, prepare=prepare)
+        world = World(
+            Shape(nodes=6, concurrency=2), agents=WholeAgents, prepare=that_begins(worlds, OPEN + "\nconcurrency: 2")
+        )
         await asyncio.sleep(30.0)
         await world.all_need_a_reboot()
         while len(world.agents.holders()) < 2:

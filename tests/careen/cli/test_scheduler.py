@@ -208,21 +208,25 @@ def test_lists_come_as_the_beginning_of_watches_which_go_on(town: Desk, tmp_path
     assert not [each for each in asked if each.verb == "list"]
 
 
+def answer_of(said: Callable[[], str], path: str) -> tuple[int, str]:
+    """Status and text, from the scheduler's own server."""
+    (port,) = re.findall(r"on port (\d+)", said())
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
+        return answer.status, answer.read().decode()
+
+
 def test_metrics_have_kube_schedulers_names(town: Desk, tmp_path: Path) -> None:
     with scheduling(town, tmp_path, "--metrics-port", "0", "--metrics-host", "127.0.0.1") as (_, said):
         come(town, "web-1")
         wait_until(lambda: node_of(town, "web-1"), said)
-        (port,) = re.findall(r"on port (\d+)", said())
 
         def metrics() -> str:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-                return str(answer.read().decode())
+            return answer_of(said, "/metrics")[1]
 
         bound = 'scheduler_schedule_attempts_total{profile="careen-scheduler",result="scheduled"} 1.0'
         wait_until(lambda: bound in metrics(), metrics)
         wait_until(lambda: 'scheduler_cache_size{type="nodes"} 3.0' in metrics(), metrics)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
-            assert answer.status == 200
+        assert answer_of(said, "/readyz")[0] == 200
 
 
 def test_an_extender_decides_and_a_slow_one_holds_up_no_watch(town: Desk, tmp_path: Path) -> None:
@@ -234,11 +238,9 @@ def test_an_extender_decides_and_a_slow_one_holds_up_no_watch(town: Desk, tmp_pa
         with scheduling(town, tmp_path, *words) as (_, said):
             come(town, "a")
             wait_until(lambda: node_of(town, "a"), said)
-            (port,) = re.findall(r"on port (\d+)", said())
 
             def metrics() -> str:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-                    return str(answer.read().decode())
+                return answer_of(said, "/metrics")[1]
 
             server.delay_seconds = 3600.0
             come(town, "b")

@@ -178,10 +178,6 @@ def test_a_look_without_an_answer_is_repeated() -> None:
 def test_a_pod_that_is_being_deleted_when_its_binding_fails_is_not_tried_again() -> None:
     world = ready()
     coming(world, ("a", 1, 0))
-    held = world.pod("a")
-    assert held is not None
-    held["metadata"]["deletionTimestamp"] = "2026-11-27T00:00:00Z"
-    world.put(held)
-    world.deliver()
+    world.begin_deletion("a")
     world.carry_out()  # 409
     assert (room(world, "a"), world.machine.parts.bindings, world.open) == (None, {}, [])

@@ -369,11 +369,7 @@ def test_a_pod_that_waits_too_long_for_permit_goes_back() -> None:
 def test_a_waiting_pod_that_is_being_deleted_frees_its_room_at_once() -> None:
     world = with_gang()
     coming(world, ("a", 4, 0))
-    held = world.pod("a")
-    assert held is not None
-    held["metadata"]["deletionTimestamp"] = "2026-11-27T00:00:00Z"
-    world.put(held)
-    world.deliver()
+    world.begin_deletion("a")
     assert world.machine.parts.cache.snapshot().pods_on("n1") == ()
 
 

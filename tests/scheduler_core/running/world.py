@@ -177,6 +177,13 @@ class World:
     def pod(self, name: str) -> Json | None:
         return self.objects.get(("Pod", name))
 
+    def begin_deletion(self, name: str) -> None:
+        """The pod's grace period begins, and the machine sees it."""
+        pod = self.objects["Pod", name]
+        pod["metadata"]["deletionTimestamp"] = "2026-11-27T00:00:00Z"
+        self.put(pod)
+        self.deliver()
+
     def pods(self) -> list[Json]:
         return [each for (kind, _), each in sorted(self.objects.items()) if kind == "Pod"]
 
