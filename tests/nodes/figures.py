@@ -12,6 +12,7 @@ import pytest
 
 from tests.nodes.harness.machine import Machine, has_unified_cgroups
 from tests.nodes.harness.story import AGENT, Story
+from tests.nodes.test_changes_of_form import is_asleep
 
 pytestmark = pytest.mark.cluster
 
@@ -32,7 +33,9 @@ def test_measure_the_time_of_a_reboot_and_the_cost_of_an_idle_agent(
         "to the release of the claim"
         for machine in story.machines
     ]
-    rows += idle(story.machines[0])
+    machine = story.machines[0]
+    story.wait_for("the agent sleeps", lambda: is_asleep(machine), seconds=600)
+    rows += idle(machine)
     with capsys.disabled():
         print("\n" + "\n".join(rows))
 
