@@ -4,6 +4,7 @@ pods are read once, and then only changed ones."""
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ class MovableTally(Value):
 
     stays: StaysBecause = moves_all
     only_spread: bool = False
+    reads_every_pod: ClassVar[bool] = True
 
     def count(self, columns: Columns, table: PodTable) -> Ints:
         moves = np.fromiter((self._moves(pod) for pod in table.pods), dtype=bool, count=len(table.pods))

@@ -25,6 +25,8 @@ _MANY_CLASSES = 64
 # `PodClasses` and `AffinityGroups` keep this many unused entries, because numbering again loses their cached answers.
 _SPARE_ENTRIES = 64
 
+_OF_16_BITS = 1 << 16
+
 
 class Grouped:
     """An index of an array of keys: `members` returns the positions at which a key occurs."""
@@ -32,8 +34,9 @@ class Grouped:
     __slots__ = ("_order", "_starts")
 
     def __init__(self, keys: NDArray[np.intp], size: int) -> None:
-        self._order = np.argsort(keys, kind="stable")
-        self._starts = np.searchsorted(keys[self._order], np.arange(size + 1))
+        # Numpy sorts 16 bits by radix, ten times faster than 64.
+        self._order = np.argsort(keys.astype(np.uint16) if size <= _OF_16_BITS else keys, kind="stable")
+        self._starts = np.concatenate(([0], np.bincount(keys, minlength=size).cumsum()))
 
     def members(self, key: int) -> Rows:
         if key + 1 >= len(self._starts):
@@ -107,10 +110,10 @@ class PodTable:
         pods, index_of = self._places(sources, gone, come)
         kinds, classes = self.kinds, column(self.classes, [c.class_number for c in come])
         affinities, groups = self.affinities, column(self.groups, [c.group for c in come])
-        used = np.unique(classes)
+        used = np.bincount(classes).nonzero()[0]
         if _has_many_unused(len(used), len(kinds)):
             kinds, classes = kinds.only(used.tolist()), np.searchsorted(used, classes)
-        used = np.unique(groups[groups >= 0])
+        used = np.bincount(groups[groups >= 0]).nonzero()[0]
         if _has_many_unused(len(used), len(affinities)):
             affinities = affinities.only(used.tolist())
             groups = np.where(groups >= 0, np.searchsorted(used, groups), groups)

@@ -4,7 +4,7 @@ terms."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ class UsageTally(Value):
     """Sums the requests of the pods on each node, computed by `rules`."""
 
     rules: RequestRules
+    reads_every_pod: ClassVar[bool] = True
 
     def count(self, columns: Columns, table: PodTable) -> ChangingUsage:
         lines: list[Ints] = []
@@ -114,6 +115,7 @@ class QueryTally(Value):
     """Counts, on each node, the pods that the query selects."""
 
     query: PodQuery
+    reads_every_pod: ClassVar[bool] = False
 
     def count(self, columns: Columns, table: PodTable) -> Counts:
         _, numbers = table.kinds.chosen(self.query)
@@ -142,6 +144,7 @@ class DomainTally(Value):
 
     query: PodQuery
     key: str
+    reads_every_pod: ClassVar[bool] = False
 
     def count(self, columns: Columns, table: PodTable) -> Counts:
         _, numbers = table.kinds.chosen(self.query)
@@ -168,6 +171,8 @@ class DomainTally(Value):
 
 class HostPortTally(Value):
     """Counts, on each node, the pods that use a host port; one count for each port in use."""
+
+    reads_every_pod: ClassVar[bool] = True
 
     def count(self, columns: Columns, table: PodTable) -> Mapping[HostPort, Ints]:
         ports: dict[HostPort, Ints] = {}
@@ -227,6 +232,7 @@ class PullTally(Value):
     number and weights in each domain. `AffinityGroups.pulls_on` gives the weights."""
 
     incoming: IncomingPod
+    reads_every_pod: ClassVar[bool] = False
 
     def count(self, columns: Columns, table: PodTable) -> PullsByKey:
         pulls: dict[tuple[Kind, str], Pull] = {}

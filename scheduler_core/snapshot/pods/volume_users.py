@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from msgspec import field
 
@@ -27,6 +27,8 @@ class VolumeUsers(Value, eq=False):
 
 class VolumeUsersTally(Value):
     """Reads the whole table of pods once, and updates the result with each change of pods."""
+
+    reads_every_pod: ClassVar[bool] = True
 
     def count(self, columns: Columns, table: PodTable) -> VolumeUsers:  # noqa: ARG002 -- the tally's signature
         concerns: dict[PodSpec, bool] = {}

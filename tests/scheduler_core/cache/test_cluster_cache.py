@@ -307,7 +307,7 @@ def test_the_cache_of_a_large_cluster_keeps_data_of_only_a_few_deleted_pods(monk
         manifest = pod(f"p{number}", on="n1", labels={"number": str(number)})
         cache.apply({"type": "ADDED", "object": manifest})
         cache.apply({"type": "DELETED", "object": manifest})
-    last_table = max(16, 200 // 4)  # changes that have not become a table yet
+    last_table = max(16, 200 // 16)  # changes that have not become a table yet
     assert cache.sizes()["kinds of pods"] <= 200 + 64 + last_table + 1
 
 
