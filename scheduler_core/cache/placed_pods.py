@@ -87,7 +87,8 @@ class PlacedPods:
         key = pod.key
         if pod.is_finished:
             return self.drop_pod(key)
-        before, held, old = self.assumed.get(key), self.find(key), self.written(key)
+        before, held = self.assumed.get(key), self.find(key)
+        old = held if before is None else before.pod
         if old == pod:
             return ()
         change = Change(kind="Pod", key=key, old=old, new=pod, assumed="" if before is None else before.node)
@@ -101,11 +102,11 @@ class PlacedPods:
         return (change,)
 
     def drop_pod(self, key: str) -> Changes:
-        held, old = self.find(key), self.written(key)
-        assumed = self.assumed.pop(key, None)
+        held, assumed = self.find(key), self.assumed.pop(key, None)
         if held is None:
             return ()
         self._move(key, held, None)
+        old = held if assumed is None else assumed.pod
         return (Change(kind="Pod", key=key, old=old, new=None, assumed="" if assumed is None else assumed.node),)
 
     def _move(self, key: str, old: Pod | None, new: Pod | None) -> None:

@@ -170,13 +170,15 @@ class StatusFields(Value, kw_only=True):
     generated_claims: tuple[tuple[str, str | None], ...] = ()
 
 
+_NO_STATUS: Final = StatusFields()
+
+
 class SharedParts(Value, kw_only=True):
-    """What may be equal for all pods of a template."""
+    """What is equal for all pods of a template."""
 
     labels: Mapping[str, str]
     owner: OwnerReference | None
     spec: PodSpec
-    status_fields: StatusFields
 
 
 class PodReader:
@@ -203,14 +205,21 @@ class PodReader:
             labels=self.shared_labels(meta.labels),
             owner=self.controller(meta.owner_references),
             spec=self.shared_spec(spec, meta.namespace or "default"),
-            status_fields=self.status_fields(status, spec),
         )
-        return self.assembled(meta, parts, node_name=spec.node_name, start_time=status.start_time if status else None)
+        return self.assembled(meta, parts, spec, status, node_name=spec.node_name)
 
-    def assembled(self, meta: wire.WireIdentity, parts: SharedParts, *, node_name: str, start_time: str | None) -> Pod:
-        """A pod from its own metadata, node name and start time, and `parts`, which other pods share. Raises FieldError
-        for a time that cannot be read."""
-        fields = parts.status_fields
+    def assembled(
+        self,
+        meta: wire.WireIdentity,
+        parts: SharedParts,
+        spec: wire.WirePodSpec,
+        status: wire.WirePodStatus | None,
+        *,
+        node_name: str,
+    ) -> Pod:
+        """A pod from its own metadata, status and node name, and `parts`, which other pods share. Raises FieldError for
+        an amount or time that cannot be read."""
+        fields = _NO_STATUS if status is None else self._status_fields(status, spec)
         return Pod(
             name=meta.name,
             namespace=self._shared_name(meta.namespace or "default"),
@@ -222,7 +231,7 @@ class PodReader:
             nominated_node_name=fields.nominated_node_name,
             phase=fields.phase,
             terminating=meta.deletion_timestamp is not None,
-            start_time=seconds(start_time, "status.startTime"),
+            start_time=None if status is None else seconds(status.start_time, "status.startTime"),
             is_mirror=bool(meta.annotations) and "kubernetes.io/config.mirror" in (meta.annotations or ()),
             is_ready=fields.is_ready,
             preempted_by_scheduler=fields.is_preempted,
@@ -233,10 +242,7 @@ class PodReader:
             refusal=None if node_name else fields.refusal,
         )
 
-    def status_fields(self, status: wire.WirePodStatus | None, spec: wire.WirePodSpec) -> StatusFields:
-        """Raises FieldError for an amount that cannot be read."""
-        if status is None:
-            return StatusFields()
+    def _status_fields(self, status: wire.WirePodStatus, spec: wire.WirePodSpec) -> StatusFields:
         is_ready, is_preempted, refusal = _conditions(status.conditions or ())
         return StatusFields(
             phase=self._shared_name(status.phase or "Pending"),

@@ -1,8 +1,8 @@
 """Pages (JSON bodies of API lists) of pods, and pods of events. The JSON of most pods repeats that of a few templates
 word for word, so equal text is decoded once.
 
-Pods of a template differ in `nodeName` and `startTime`. Their other text is compared without decoding, which costs a
-fraction.
+The specs of a template's pods differ in `nodeName`. Their other text is compared without decoding, which costs a
+fraction. Each running pod has a status of its own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _MetaInPage(wire.WireIdentity, frozen=True):
 class _PodInPage(wire.Wire, frozen=True):
     metadata: _MetaInPage = _MetaInPage()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
-    status: msgspec.Raw = _NULL
+    status: wire.WirePodStatus | None = None
 
 
 class _PodPage(msgspec.Struct, gc=False):
@@ -130,9 +130,6 @@ class RepeatedPods:
         self._specs: _TextsButFor[wire.WirePodSpec] = _TextsButFor(
             b"nodeName", wire.WirePodSpec, lambda spec: spec.node_name
         )
-        self._statuses: _TextsButFor[wire.WirePodStatus | None] = _TextsButFor(
-            b"startTime", wire.WirePodStatus | None, lambda status: status.start_time if status else None
-        )
         # The keys are the ids of structures. The values keep the structures, so that no other object gets their ids.
         self._parts: dict[tuple[object, ...], tuple[SharedParts, object]] = {}
         self._parts_bytes = 0
@@ -154,27 +151,23 @@ class RepeatedPods:
         labels = self._labels.read(bytes(meta.labels))
         owners = self._owners.read(bytes(meta.owner_references))
         spec, node_name = self._specs.read_both(bytes(written.spec))
-        status, start_time = self._statuses.read_both(bytes(written.status))
         try:
-            size = sum(map(len, map(bytes, (meta.labels, meta.owner_references, written.spec, written.status))))
-            parts = self._parts_of(meta.namespace or "default", labels, owners, spec, status, size=size)
-            return self._reader.assembled(meta, parts, node_name=node_name or "", start_time=start_time)
+            parts = self._parts_of(written, labels, owners, spec)
+            return self._reader.assembled(meta, parts, spec, written.status, node_name=node_name or "")
         except FieldError as trouble:
             key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
             return ManifestError(kind="Pod", key=key, field=trouble.field, problem=trouble.problem)
 
     def watched(self, written: WatchedPod) -> Pod:
         """Raises FieldError for an amount or time that cannot be read, msgspec.ValidationError for a spec."""
-        meta, status, reader = written.metadata, written.status, self._reader
+        meta, reader = written.metadata, self._reader
         spec, node_name = self._specs.read_both(bytes(written.spec))
         parts = SharedParts(
             labels=reader.shared_labels(meta.labels),
             owner=reader.controller(meta.owner_references),
             spec=self._shared_spec(spec, meta.namespace or "default"),
-            status_fields=reader.status_fields(status, spec),
         )
-        start_time = None if status is None else status.start_time
-        return reader.assembled(meta, parts, node_name=node_name or "", start_time=start_time)
+        return reader.assembled(meta, parts, spec, written.status, node_name=node_name or "")
 
     def _shared_spec(self, written: wire.WirePodSpec, namespace: str) -> PodSpec:
         """As the reader's; without looking at a spec that was seen before."""
@@ -190,29 +183,25 @@ class RepeatedPods:
 
     def _parts_of(
         self,
-        namespace: str,
+        written: _PodInPage,
         labels: wire.Pairs | None,
         owners: tuple[wire.WireOwner, ...] | None,
         spec: wire.WirePodSpec,
-        status: wire.WirePodStatus | None,
-        *,
-        size: int,
     ) -> SharedParts:
-        key = (namespace, id(labels), id(owners), id(spec), id(status))
+        """What `_Share` decides of a template stays so: an admitted text stays admitted, and room only shrinks."""
+        meta = written.metadata
+        namespace = meta.namespace or "default"
+        key = (namespace, id(labels), id(owners), id(spec))
         known = self._parts.get(key)
         if known is None:
+            size = sum(map(len, map(bytes, (meta.labels, meta.owner_references, written.spec))))
             if len(self._parts) >= _MOST_TEXTS or self._parts_bytes + size > _MOST_BYTES:
                 self._parts.clear()
                 self._parts_bytes = 0
             self._parts_bytes += size
             kept_labels, kept_spec = self._share.parts(self._reader, namespace, labels, spec)
-            parts = SharedParts(
-                labels=kept_labels,
-                owner=self._reader.controller(owners),
-                spec=kept_spec,
-                status_fields=self._reader.status_fields(status, spec),
-            )
-            known = self._parts[key] = (parts, (labels, owners, spec, status))
+            parts = SharedParts(labels=kept_labels, owner=self._reader.controller(owners), spec=kept_spec)
+            known = self._parts[key] = (parts, (labels, owners, spec))
         return known[0]
 
 
