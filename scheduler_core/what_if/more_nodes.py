@@ -9,6 +9,7 @@ from scheduler_core.arguments import expect, expect_count, expect_several
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod
+from scheduler_core.plugins import IN_TREE
 from scheduler_core.sentences import html_table
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
@@ -165,6 +166,21 @@ def _may_fit(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str) -> boo
     # The first refusal is told, so the rules that count nodes must be the last ones.
     counting = [name in _COUNT_NODES for name in filters]
     return verdict.is_success or (verdict.plugin in _COUNT_NODES and counting == sorted(counting))
+
+
+def may_ever_fit(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: Sequence[str]) -> bool:
+    """Whether one of these empty nodes takes the pod, or refuses it by a rule that counts nodes or that this library
+    does not know. False: no number of such nodes helps."""
+    if is_gated(pod):
+        return False
+    try:
+        result = scheduler.schedule(world, pod, preempts=False)
+    except NoProfileError:
+        return False
+    if result.prefilter is not None or result.unknown or result.error:
+        return False
+    verdicts = [result.statuses[name] for name in empty]
+    return any(each.is_success or each.plugin in _COUNT_NODES or each.plugin not in IN_TREE for each in verdicts)
 
 
 def _first_enough(placer: Placer, snapshot: Snapshot, template: NodeTemplate, most: int) -> MoreNodes | None:
