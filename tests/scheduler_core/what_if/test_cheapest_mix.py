@@ -123,19 +123,19 @@ def spread_over(key: str, *cpus: str, **more: Any) -> list[Pod]:
 
 
 def test_nodes_that_only_keep_spread_pods_away_are_not_bought() -> None:
-    """An empty small node takes none of the pods, so a pod on each large node is already one too many."""
+    """Small nodes take none of the pods, and while they are empty only one pod may run elsewhere."""
     offers = [offer("small", "1", 1, "a"), offer("large", "4", 1, "b")]
     for key in (ZONE, "kubernetes.io/hostname"):
-        found = cheapest_mix(SCHEDULER, EMPTY, spread_over(key, "2", "2"), offers)
+        found = cheapest_mix(SCHEDULER, EMPTY, spread_over(key, "3", "3"), offers)
         assert found.is_enough, key
         assert found.counts["small"] == 0, key
 
 
 def test_a_mix_is_found_that_neither_all_nodes_nor_those_of_one_offer_are() -> None:
-    """Small nodes of zone c keep the pods away; one pod needs zone a, the other zone b."""
+    """Small nodes in zone c keep two of the pods away; those of one zone alone are too few zones."""
     offers = [offer(f"in-{zone}", cpu, 1, zone) for zone, cpu in (("a", "4"), ("b", "4"), ("c", "1"))]
-    found = cheapest_mix(SCHEDULER, EMPTY, spread_over(ZONE, "3", "3", minDomains=2), offers)
-    assert (found.counts, found.is_enough, found.is_cheapest) == ({"in-a": 1, "in-b": 1, "in-c": 0}, True, True)
+    found = cheapest_mix(SCHEDULER, EMPTY, spread_over(ZONE, *["3"] * 4, minDomains=2), offers)
+    assert (found.counts, found.is_enough, found.is_cheapest) == ({"in-a": 2, "in-b": 2, "in-c": 0}, True, True)
 
 
 @settings(max_examples=25, deadline=None)
