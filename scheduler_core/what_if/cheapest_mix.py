@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from scheduler_core.arguments import expect, expect_count, expect_several
+from scheduler_core.arguments import checked, expect_count, expect_fields
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.node import HOSTNAME_LABEL
 from scheduler_core.model.pod import Pod
@@ -45,6 +45,9 @@ class NodeOffer(Value, kw_only=True):
     price: float = 1
     most: int = MOST
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def __repr__(self) -> str:
         return f"<NodeOffer {self.template.name!r} price={self.price:g} most={self.most}>"
 
@@ -73,16 +76,13 @@ class NodeMix(Value, kw_only=True):
         return not self.result.refused
 
 
+@checked
 def cheapest_mix(scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], offers: Sequence[NodeOffer]) -> NodeMix:
     """The cheapest new nodes that place each pod for which any number of them helps. Of mixes with the same price, the
     fewest nodes, then the one that is most even over similar groups: offers that differ only in zone or group.
 
     Raises ValueError if there is no offer, if two have the same name, or if a price or a number is negative.
     """
-    expect("scheduler", scheduler, Scheduler, instead="cheapest_mix(Scheduler(), snapshot, …)")
-    expect("snapshot", snapshot, Snapshot, instead="cheapest_mix(Scheduler(), snapshot, …)")
-    expect_several("pods", pods, Pod, instead="snapshot.pending or [pod_from_manifest(…)]")
-    expect_several("offers", offers, NodeOffer, instead="[NodeOffer(template=like_node(snapshot, name), price=…)]")
     _check(offers)
     search = _MixSearch(scheduler, snapshot, pods, offers)
     counts = search.cheapest()
@@ -98,10 +98,6 @@ def cheapest_mix(scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], 
 
 def _check(offers: Sequence[NodeOffer]) -> None:
     for offer in offers:
-        expect("template", offer.template, NodeTemplate, instead="NodeOffer(template=like_node(snapshot, name))")
-        if type(offer.price) is bool or not isinstance(offer.price, int | float):
-            kind, name = type(offer.price).__name__, offer.template.name
-            raise TypeError(f"the price of {name} is the {kind} {offer.price!r}: expected a number, 0 or more")
         expect_count(f"most of {offer.template.name}", offer.most, of="the number of nodes on offer")
     names = [offer.template.name for offer in offers]
     if not names:
