@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from scheduler_core.arguments import expect
+from scheduler_core.arguments import expect, expect_count
 from scheduler_core.config.configuration import Configuration, ExtenderSettings, Profile
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_merge import effective_plugins
@@ -80,8 +80,11 @@ class Scheduler:
         Raises ConfigurationError if a configured plugin does not exist or does not implement its extension point, and
         ExtenderError if an extender's address or certificates cannot be used.
         """
-        expect("configuration", configuration, Configuration, instead="Configuration.from_mapping(…)", optional=True)
-        expect("plugins", plugins, Mapping, instead="{name: factory}", optional=True)
+        expect("configuration", configuration, Configuration, optional=True)
+        expect("plugins", plugins, Mapping, optional=True)
+        for name, function in (("transport", transport), ("clock", clock)):
+            if not (function is None or callable(function)):
+                raise TypeError(f"{name} is a {type(function).__name__}, expected a function")
         self.configuration = configuration or Configuration()
         self.kube_version = kube_version if isinstance(kube_version, KubeVersion) else KubeVersion.parse(kube_version)
         self._clock = clock
@@ -133,6 +136,8 @@ class Scheduler:
 
     def runner(self, pod: Pod) -> Runner:
         """The plugins that serve this pod. Raises NoProfileError if no profile has its schedulerName."""
+        if type(pod) is not Pod:
+            expect("pod", pod, Pod)
         runner = self._runners.get(pod.spec.scheduler_name)
         if runner is None:
             raise NoProfileError(f"pod {pod.key}: no profile has the schedulerName {pod.spec.scheduler_name!r}")
@@ -157,10 +162,9 @@ class Scheduler:
         PostFilter does not run: `node` is the same, and a pod that fits nowhere costs as little as one that fits.
         Raises NoProfileError if the pod belongs to another scheduler.
         """
-        if type(snapshot) is not Snapshot or type(pod) is not Pod:
-            expect("snapshot", snapshot, Snapshot, instead="schedule(snapshot, pod)")
-            expect("pod", pod, Pod, instead="schedule(snapshot, pod_from_manifest(…))")
-        search = Search(start) if search is None and start is not None else search
+        if start is not None:
+            expect_count("start", start, of="a position in the scheduler's list of nodes")
+            search = Search(start) if search is None else search
         (result,) = self.schedule_each(
             snapshot, pod, (search,), nominated=nominated, honors_nomination=honors_nomination, preempts=preempts
         )
@@ -177,6 +181,14 @@ class Scheduler:
         preempts: bool = True,
     ) -> list[CycleResult]:
         """`schedule` for each of these searches, which share what is equal for all of them."""
+        if type(snapshot) is not Snapshot or type(pod) is not Pod:
+            expect("snapshot", snapshot, Snapshot)
+            expect("pod", pod, Pod)
+        if nominated is not _NOBODY:
+            expect("nominated", nominated, Mapping)
+        for each in searches:
+            if each is not None and type(each) is not Search:
+                expect("search", each, Search)
         if self.extenders and len(searches) > 1:  # an extender's refusals belong to one search
             return [
                 self.schedule(
@@ -222,6 +234,8 @@ class Scheduler:
 
     def nodes_wanted(self, pod: Pod, searched: int) -> int:
         """How many fitting nodes the real scheduler finds before it stops, if PreFilter left `searched` nodes."""
+        expect("pod", pod, Pod)
+        expect_count("searched", searched, of="a number of nodes")
         return _nodes_wanted(self._percentages.get(pod.spec.scheduler_name, 0), searched)
 
     def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
@@ -268,6 +282,8 @@ class Scheduler:
 
         Raises ValueError if the result has no node. The real binding is in framework/binding.py.
         """
+        expect("snapshot", snapshot, Snapshot)
+        expect("result", result, CycleResult)
         if result.node is None or result.state is None:
             raise ValueError(f"pod {result.pod.key} cannot be placed: the scheduling result has no node")
         for plugin in self.runner(result.pod).reserves:

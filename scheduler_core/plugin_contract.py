@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from types import TracebackType
 from typing import Any, Final
 
 import numpy as np
 
-from scheduler_core.framework.extension_points import Scores
-from scheduler_core.framework.verdict import Verdict
+from scheduler_core.framework.extension_points import Nomination, PostFilterResult, PreFilterResult, Scores
+from scheduler_core.framework.refusals import Refusals
+from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode
 
 _VERDICT: Final = 'a Verdict: SUCCESS, or a refusal such as unschedulable("why")'
 
@@ -32,16 +33,54 @@ def plugin_that_raised(plugins: Mapping[str, object], trace: TracebackType | Non
 
 
 def check_verdicts(plugin: str, method: str, verdicts: Iterable[object]) -> None:
-    """Costs one pass in C for right answers."""
+    """Costs one pass in C for right answers, and a look at each refusal."""
+    verdicts = tuple(verdicts)
     if not set(map(type, verdicts)) <= {Verdict}:
         wrong = next(each for each in verdicts if not isinstance(each, Verdict))
         raise PluginContractError(plugin, method, wrong, _VERDICT)
+    for each in verdicts:
+        if each is not SUCCESS and not _is_well_formed(each):
+            raise PluginContractError(plugin, method, each, f"{_VERDICT}; its code is a VerdictCode, its reasons texts")
+
+
+def _is_well_formed(verdict: Any) -> bool:
+    reasons = verdict.reasons
+    return (
+        type(verdict.code) is VerdictCode
+        and isinstance(reasons, tuple)
+        and all(isinstance(each, str) for each in reasons)
+    )
 
 
 def check_verdict(plugin: str, method: str, given: object) -> None:
     """Of an extension point that runs once for a pod."""
     if type(given) is not Verdict:
         check_verdicts(plugin, method, (given,))
+
+
+def check_pre_filter(plugin: str, given: object) -> None:
+    check_type(plugin, "pre_filter", given, PreFilterResult)
+    assert isinstance(given, PreFilterResult)
+    check_verdict(plugin, "pre_filter", given.verdict)
+    if given.node_names is not None and not isinstance(given.node_names, Set):
+        wanted = "a PreFilterResult whose node_names are None or a frozenset of names"
+        raise PluginContractError(plugin, "pre_filter", given.node_names, wanted)
+
+
+def check_post_filter(plugin: str, given: object) -> None:
+    check_type(plugin, "post_filter", given, PostFilterResult)
+    assert isinstance(given, PostFilterResult)
+    check_verdict(plugin, "post_filter", given.verdict)
+    if given.nomination is not None:
+        check_type(plugin, "post_filter", given.nomination, Nomination)
+
+
+def check_refusals(plugin: str, given: object, count: int) -> None:
+    """Of a filter for all nodes: one code for each."""
+    check_type(plugin, "filter_all", given, Refusals)
+    codes = given.codes if isinstance(given, Refusals) else None
+    if not isinstance(codes, np.ndarray) or codes.dtype.kind not in "biu" or codes.shape != (count,):
+        raise PluginContractError(plugin, "filter_all", codes, f"a Refusals with an array of {count} codes")
 
 
 def check_type(plugin: str, method: str, given: object, wanted: type) -> None:

@@ -13,7 +13,17 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from scheduler_core.cache.changes import Change, Changes
-from scheduler_core.cache.events import BOOKMARK, DELETED, Event, Item, Listing, Sync, WatchEvent, read_event
+from scheduler_core.cache.events import (
+    BOOKMARK,
+    DELETED,
+    Event,
+    Item,
+    Listing,
+    Sync,
+    UnusableEventError,
+    WatchEvent,
+    read_event,
+)
 from scheduler_core.cache.other_objects import OtherObjects
 from scheduler_core.cache.placed_pods import PlacedPods
 from scheduler_core.cache.versions import Versions
@@ -101,7 +111,8 @@ class ClusterCache:
         between: schedule, assume, forget, and apply events of other kinds. The cache is a mixture of old and new
         objects until the end. An event of the same kind must wait for the end."""
         listing = read_event(sync)
-        assert isinstance(listing, Listing)
+        if not isinstance(listing, Listing):
+            raise UnusableEventError(f"an event of type {listing.type} is no list: pass a Sync with its pages")
         return self._listed(listing.kind, listing.pages) if self._reader.knows(listing.kind, "") else iter(())
 
     def assume(self, key: str, node_name: str, *, uid: str = "") -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from scheduler_core.arguments import expect_fields
 from scheduler_core.model.manifests.object_reader import RawPage
 from scheduler_core.model.manifests.repeated_pods import WatchedMeta, WatchedPod
 from scheduler_core.values import Value
@@ -54,6 +55,9 @@ class Sync(Value):
     kind: str
     pages: Iterable[bytes | Mapping[str, Any]]
     is_ready: Callable[[], bool] = always
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
 
 Event = bytes | Mapping[str, Any] | Sync

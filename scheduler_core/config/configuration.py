@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import field
 
+from scheduler_core.arguments import expect_fields
 from scheduler_core.config.fields import ConfigurationError, Section, kind_of
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_args import (
@@ -119,6 +120,9 @@ class Configuration(Value, kw_only=True):
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def __repr__(self) -> str:
         names = ", ".join(profile.scheduler_name for profile in self.profiles)
         return f"<Configuration profiles={names} extenders={len(self.extenders)}>"
@@ -127,7 +131,7 @@ class Configuration(Value, kw_only=True):
     def from_mapping(
         cls,
         mapping: Mapping[str, Any],
-        kube_version: KubeVersion = DEFAULT_KUBE_VERSION,
+        kube_version: str | KubeVersion = DEFAULT_KUBE_VERSION,
         *,
         may_name_files: bool = True,
     ) -> Configuration:
@@ -140,7 +144,8 @@ class Configuration(Value, kw_only=True):
         if not isinstance(mapping, Mapping):
             raise ConfigurationError([f"a KubeSchedulerConfiguration must be a mapping, not {kind_of(mapping)}"])
         written = Section(values=mapping, path="", problems=[])
-        configuration = _read(written, kube_version, may_name_files=may_name_files)
+        release = kube_version if isinstance(kube_version, KubeVersion) else KubeVersion.parse(kube_version)
+        configuration = _read(written, release, may_name_files=may_name_files)
         if written.problems:
             raise ConfigurationError(written.problems)
         return configuration

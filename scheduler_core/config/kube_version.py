@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 OLDEST = (1, 32)
 NEWEST = (1, 37)
+
+_SUPPORTED: Final = "the supported releases are 1.32 to 1.37"
 
 TieBreak = Literal["random", "heap"]
 
@@ -32,6 +34,11 @@ class KubeVersion:
     major: int
     minor: int
 
+    def __post_init__(self) -> None:
+        release = (self.major, self.minor)
+        if not (type(self.major) is type(self.minor) is int and OLDEST <= release <= NEWEST):
+            raise UnsupportedKubeVersionError(f"Kubernetes {self} is not supported; {_SUPPORTED}")
+
     @classmethod
     def parse(cls, text: str) -> Self:
         """ "1.36", "v1.36" or "v1.36.3"; the patch number is ignored.
@@ -47,9 +54,7 @@ class KubeVersion:
             raise UnsupportedKubeVersionError(f"{text!r} is not a Kubernetes version; write it like 1.36")
         release = (int(match[1]), int(match[2]))
         if not OLDEST <= release <= NEWEST:
-            raise UnsupportedKubeVersionError(
-                f"Kubernetes {text} is not supported; the supported releases are 1.32 to 1.37"
-            )
+            raise UnsupportedKubeVersionError(f"Kubernetes {text} is not supported; {_SUPPORTED}")
         return cls(major=release[0], minor=release[1])
 
     def __str__(self) -> str:

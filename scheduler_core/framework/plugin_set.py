@@ -36,6 +36,9 @@ _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("reserve", "permit", "preBind", "bind", "postBind"), ("state", "pod", "node_name")),
 }
 
+_METHODS: Final = (*METHOD_OF.values(), "filter_all", "score_all", "normalize", "unreserve", "add_pod", "remove_pod")
+_SPELLINGS: Final = {"normalizescore": "normalize", **{name.replace("_", ""): name for name in _METHODS}}
+
 Factory = Callable[[Any, Any], Plugin]
 
 
@@ -56,6 +59,8 @@ def register(*lists: Mapping[str, Factory]) -> dict[str, Factory]:
         if twice:
             raise DuplicatePluginError(f"two plugins are named {twice[0]}")
         for name, factory in factories.items():
+            if not isinstance(name, str) or not name:
+                raise TypeError(f"plugins has the name {name!r}, expected a text: pass {{name: factory}}")
             if not callable(factory):
                 raise TypeError(
                     f"plugins[{name!r}] is a {type(factory).__name__}, expected a factory: pass a function of the "
@@ -80,7 +85,12 @@ def build(name: str, factory: Factory, *given: object) -> Plugin:
 
 
 def check_parameters(plugin: Plugin) -> None:
-    """Raises TypeError if a method of the plugin does not take the arguments of its extension point."""
+    """Raises TypeError if a method of the plugin does not take the arguments of its extension point, or has the name of
+    an extension point in another spelling, such as preFilter: nobody would call it."""
+    for own in dir(plugin):
+        meant = _SPELLINGS.get(own.replace("_", "").lower())
+        if meant is not None and own != meant and not own.startswith("_") and callable(getattr(plugin, own)):
+            raise TypeError(f"plugin {plugin.name!r}: nothing calls its method {own}: rename it {meant}")
     for point, parameters in _PARAMETERS.items():
         method = METHOD_OF[point]
         if not serves(plugin, point):

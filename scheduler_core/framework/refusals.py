@@ -44,7 +44,11 @@ class Refusals:
         """SUCCESS for code 0."""
         if code == 0:
             return SUCCESS
-        return self._verdicts(code) if callable(self._verdicts) else self._verdicts[code]
+        if callable(self._verdicts):
+            return self._verdicts(code)
+        if code not in self._verdicts:
+            raise ValueError(f"filter_all returned a Refusals with code {code}, which its verdicts {self._verdicts} lack")
+        return self._verdicts[code]
 
 
 def numbered(verdicts: Iterable[Verdict]) -> tuple[NDArray[Any], Mapping[int, Verdict]]:

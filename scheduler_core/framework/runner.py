@@ -32,7 +32,13 @@ from scheduler_core.framework.scoring.scorer import Scorer, ScoreTable
 from scheduler_core.framework.skipped_by_spec import SkippedBySpec
 from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, error, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod
-from scheduler_core.plugin_contract import check_type, check_verdict, check_verdicts
+from scheduler_core.plugin_contract import (
+    check_post_filter,
+    check_pre_filter,
+    check_refusals,
+    check_verdict,
+    check_verdicts,
+)
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.values import Value, replace_value
@@ -120,8 +126,12 @@ class Runner:
         asked: list[str] = []
         for plugin in plugins:
             result = plugin.pre_filter(state, pod, nodes)
-            if type(result) is not PreFilterResult:
-                check_type(plugin.name, "pre_filter", result, PreFilterResult)
+            if (
+                type(result) is not PreFilterResult
+                or type(result.verdict) is not Verdict
+                or result.node_names is not None
+            ):
+                check_pre_filter(plugin.name, result)
             code = result.verdict.code
             if code is VerdictCode.SKIP:
                 skipped.add(plugin.name)
@@ -232,8 +242,8 @@ class Runner:
                 return one_by_one(plugin, state, pod, nodes, alive)
         except UnpreparedError as missing:
             raise CycleError(plugin.name, f'running "{plugin.name}" filter plugin: {missing}') from missing
-        if type(refusals) is not Refusals:
-            check_type(plugin.name, "filter_all", refusals, Refusals)
+        if type(refusals) is not Refusals or getattr(refusals.codes, "shape", None) != (len(nodes),):
+            check_refusals(plugin.name, refusals, len(nodes))
         return refusals
 
     def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
@@ -253,11 +263,14 @@ class Runner:
     def every_verdict(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Verdict]:
         """Each filter's verdict on one node, even after a refusal, without skipped filters. Explains a decision; the
         cycle does not use it."""
-        return {
+        found = {
             plugin.name: plugin.filter(state, pod, node_info)
             for plugin in self._filters
             if plugin.name not in state.skipped_filters
         }
+        for name, verdict in found.items():
+            check_verdict(name, "filter", verdict)
+        return found
 
     def filter_node_with_nominated(
         self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
@@ -307,7 +320,7 @@ class Runner:
         rejector = ""
         for plugin in self._post_filters:
             result = plugin.post_filter(state, pod, search)
-            check_type(plugin.name, "post_filter", result, PostFilterResult)
+            check_post_filter(plugin.name, result)
             verdict = result.verdict.by(plugin.name)
             if verdict.is_success or verdict.code is VerdictCode.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return PostFilterResult(verdict, result.nomination)
@@ -349,7 +362,7 @@ def _checked(answers: Round) -> Round:
     """Raises CycleError if a verdict means that the plugin failed."""
     for verdict, _ in answers.counted() if answers.refusals.may_fail else ():
         if not verdict.is_rejection:
-            raise CycleError(answers.plugin, f'running "{answers.plugin}" filter plugin: {verdict.message}')
+            raise CycleError(answers.plugin, f'running "{answers.plugin}" filter plugin: {verdict.message or verdict.code}')
     return answers
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from scheduler_core.arguments import checked
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.plugin_set import PluginSet
 from scheduler_core.model.pod import Pod
@@ -15,6 +16,7 @@ from scheduler_core.queue.scheduling_queue import Gatekeeper, ProfileInQueue, Qu
 from scheduler_core.values import replace_value
 
 
+@checked
 def queue_for(scheduler: Scheduler, *, is_preempting: Callable[[Pod], bool] | None = None) -> SchedulingQueue:
     """An empty queue for the pods of all the scheduler's profiles, which share one QueueSort plugin.
 

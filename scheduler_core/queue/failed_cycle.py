@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from scheduler_core.arguments import checked
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.verdict import VerdictCode
 from scheduler_core.model.pod import Pod
@@ -46,6 +47,7 @@ def event_note(message: str) -> str:
     return message[: _EVENT_LIMIT - len(_TRUNCATED)] + _TRUNCATED
 
 
+@checked
 def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: CycleResult, now: float) -> FailedCycle:
     """Puts the pod back and updates its nomination. `result`: of a cycle that found no node for the pod."""
     is_answer = not result.error and len(result.diagnosis.nodes) > 0

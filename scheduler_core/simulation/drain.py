@@ -14,8 +14,9 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from msgspec import field
 
-from scheduler_core.arguments import expect, expect_several
+from scheduler_core.arguments import checked
 from scheduler_core.config.configuration import Configuration
+from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import NodeSample
 from scheduler_core.model.disruption_budget import DisruptionBudget
@@ -70,13 +71,14 @@ def most_searches(nodes: int) -> int:
     return max(LEAST_SEARCHES, min(MOST_SEARCHES, _SEARCHES_TIMES_NODES // nodes))
 
 
+@checked
 def simulate_drain(
     snapshot: Snapshot,
     node_names: Sequence[str],
     *,
     made_at: str = "",
     configuration: Configuration | None = None,
-    kube_version: str = "1.36",
+    kube_version: str | KubeVersion = "1.36",
     most_scenarios: int | None = None,
     start: int | None = None,
     searches: tuple[Likely, ...] | None = None,
@@ -93,8 +95,6 @@ def simulate_drain(
     Two arguments matter only if the scheduler checks a part of the nodes: `start`, where its next search starts, if
     known, and `searches`, possible searches that the caller has learned (`SearchEstimate.searches`).
     """
-    expect("snapshot", snapshot, Snapshot, instead="simulate_drain(snapshot, names)")
-    expect_several("node_names", node_names, str, instead="the names of nodes, such as [name]")
     nodes = max(1, len(snapshot.nodes))
     most = most_scenarios or max(LEAST_SCENARIOS, min(MOST_SCENARIOS, _SCENARIOS_TIMES_NODES // nodes))
     scheduler = Scheduler(configuration, kube_version, clock=clock_at(made_at))

@@ -14,6 +14,7 @@ replacement has a node), and preemption by pods that have waited for long.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -21,7 +22,7 @@ from functools import cache, partial
 
 import msgspec
 
-from scheduler_core.arguments import expect, expect_several
+from scheduler_core.arguments import checked, expect_fields
 from scheduler_core.cycle import Scheduler
 from scheduler_core.simulation.evicted.replacements import StaysBecause, moves_all
 from scheduler_core.simulation.forecast import Outcome, PodForecast
@@ -54,7 +55,14 @@ class Durations(Value, kw_only=True):
     handover: float = 5.0  # from the release of a claim to the next claim
     boot_of: Mapping[str, float] = msgspec.field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        for name in ("held_back", "drain", "boot", "settle", "handover"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} is {getattr(self, name)}: expected a number of seconds, 0 or more")
 
+
+@checked
 def simulate_rollout(
     snapshot: Snapshot,
     nodes: Sequence[str],
@@ -78,16 +86,14 @@ def simulate_rollout(
     the scheduler checks every node and its own rule chooses. Of `possible` (`SearchEstimate.searches`), the seed
     chooses one search. Raises UnknownNodeError if a node is missing from the snapshot.
     """
-    expect("snapshot", snapshot, Snapshot, instead="simulate_rollout(snapshot, names, scheduler, begins=…)")
-    expect_several("nodes", nodes, str, instead="the names of nodes, such as snapshot.node_names")
-    expect("scheduler", scheduler, Scheduler, instead="simulate_rollout(snapshot, names, scheduler, begins=…)")
-    expect("begins", begins, datetime, instead="datetime(2026, 1, 5, tzinfo=UTC)")
     if begins.tzinfo is None:
         raise ValueError(f"begins is {begins}, without a time zone: pass datetime(…, tzinfo=UTC)")
     if rules is not None and not hasattr(rules, "line"):
         raise TypeError(
             f"rules is a {type(rules).__name__}: pass NodesAtOnce(…), or an object with the methods of Rules"
         )
+    if not 0 < most_days < math.inf:
+        raise ValueError(f"most_days is {most_days}: expected a number of days, more than 0")
     for name in nodes:
         if name not in snapshot.columns.row_of:
             raise UnknownNodeError(f"the snapshot has no node {name!r}")

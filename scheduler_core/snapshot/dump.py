@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from scheduler_core.arguments import expect, expect_fields
 from scheduler_core.model.manifests import wire
 from scheduler_core.snapshot.loading import load_pages, read_known_page
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -48,6 +49,9 @@ class Header(Value, kw_only=True):
     kube_version: str
     taken_at: str
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
 
 class Dump(Value, kw_only=True):
     """What `read_dump` found in the file."""
@@ -63,6 +67,8 @@ class DumpWriter:
     `finish`, the last line is missing and readers refuse the file as incomplete."""
 
     def __init__(self, header: Header, out: BinaryIO) -> None:
+        expect("header", header, Header)
+        _expect_file("out", out, "write")
         self._file = gzip.GzipFile(fileobj=out, mode="wb", mtime=0)
         self._file.write(
             _line(
@@ -101,6 +107,7 @@ def write_dump(header: Header, pages: Iterable[bytes], out: BinaryIO) -> int:
 
 def read_dump(source: BinaryIO) -> Dump:
     """Raises UnreadableDumpError if the file is not a complete dump of this version."""
+    _expect_file("source", source, "read")
     lines = _lines(source)
     last: dict[str, Any] = {}
     try:
@@ -120,6 +127,11 @@ def read_dump(source: BinaryIO) -> Dump:
     except (ValueError, msgspec.DecodeError) as error:
         raise UnreadableDumpError(f"the dump cannot be read: {error}") from error
     return Dump(header=header, snapshot=snapshot, learnt=last.get("learnt"))
+
+
+def _expect_file(name: str, given: object, method: str) -> None:
+    if not hasattr(given, method):
+        raise TypeError(f"{name} is a {type(given).__name__}, expected a file: pass one that is open in binary mode")
 
 
 def _lines(source: BinaryIO) -> Iterator[bytes]:

@@ -216,6 +216,8 @@ class PageReader:
             raise ValueError("the page is nested too deeply") from None
 
     def _add(self, page: bytes) -> None:
+        if not isinstance(page, bytes | bytearray | memoryview):
+            raise TypeError(f"a page is a {type(page).__name__}, expected the body of an API list as bytes")
         with _without_collector():
             kind, api_version = _what_is_in(page)
             if self._collector.knows(kind, api_version):

@@ -6,11 +6,12 @@ loading.py builds snapshots from API objects; tallies.py has the counts of pods 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, TypeVar
 
-from scheduler_core.arguments import expect, expect_several
+from scheduler_core.arguments import checked, expect, expect_several
 from scheduler_core.model.labels import LabelSelector
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.node import Node
@@ -83,7 +84,8 @@ class Snapshot:
 
     def __repr__(self) -> str:
         counts = f"nodes={len(self.nodes)} placed={len(self.placed_pods)} pending={len(self.pending)}"
-        return f"<Snapshot {counts} problems={len(self.problems)}>"
+        orphans = f" orphans={len(self.orphans)}" if self.orphans else ""
+        return f"<Snapshot {counts}{orphans} problems={len(self.problems)}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: how full each node is, then the pods without a node."""
@@ -145,6 +147,7 @@ class Snapshot:
         return read
 
     @classmethod
+    @checked
     def of(
         cls,
         nodes: Sequence[Node],
@@ -154,6 +157,11 @@ class Snapshot:
     ) -> Snapshot:
         """Returns a snapshot of parsed values, without finished pods. The position of a node in `nodes` becomes its
         row."""
+        pods = tuple(pods)
+        expect_several("pods", pods, Pod)
+        for each, number in Counter(node.name for node in nodes).items():
+            if number > 1:
+                raise ValueError(f"{number} nodes have the name {each!r}: pass one of them")
         all_nodes = ChangingNodes.of(nodes)
         row_of = all_nodes.columns.row_of
         placed: list[Pod] = []
@@ -203,12 +211,15 @@ class Snapshot:
 
     def row(self, node_name: str) -> int:
         """Raises UnknownNodeError if there is no such node."""
+        if type(node_name) is not str:
+            expect("node_name", node_name, str)
         row = self._nodes.row_of(node_name)
         if row is None:
             raise UnknownNodeError(f"the snapshot has no node {node_name!r}")
         return row
 
     def has_node(self, node_name: str) -> bool:
+        expect("node_name", node_name, str)
         return self._nodes.row_of(node_name) is not None
 
     def node(self, node_name: str) -> Node:
@@ -236,6 +247,7 @@ class Snapshot:
 
     def pod(self, key: str) -> Pod:
         """The pod with the key "namespace/name", on a node or not. Raises UnknownPodError if there is no such pod."""
+        expect("key", key, str)
         found = self.placements.find(key) or next(
             (pod for pod in (*self.pending, *self.orphans) if pod.key == key), None
         )
@@ -283,13 +295,16 @@ class Snapshot:
 
     def with_pod_placed(self, pod: Pod, node_name: str) -> Snapshot:
         """Puts the pod on this node. A pending pod with the same key is no longer pending."""
-        expect("pod", pod, Pod, instead="with_pod_placed(pod_from_manifest(…), node_name)")
+        expect("pod", pod, Pod)
         return self.with_pods_placed(((pod, node_name),))
 
     def with_pods_placed(self, pairs: Iterable[tuple[Pod, str]]) -> Snapshot:
         """Puts each pod of the (pod, node name) pairs on its node, after removing it from its earlier node or from
         the pending pods. Raises UnknownNodeError if a node does not exist."""
-        coming = {pod.key: pod.on_node(node_name) for pod, node_name in pairs}
+        try:
+            coming = {pod.key: pod.on_node(node_name) for pod, node_name in pairs}
+        except (AttributeError, TypeError, ValueError) as error:
+            raise TypeError(f"pairs are no pairs: pass several of (pod, node name): {error}") from error
         keys = coming.keys()
         leaving = [old for old in map(self.placements.find, keys) if old is not None]
         placed = self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming.values())])
@@ -305,6 +320,8 @@ class Snapshot:
 
     def without_pods(self, keys: Iterable[str]) -> Snapshot:
         """Raises UnknownPodError if a pod is on no node of the snapshot."""
+        if isinstance(keys, str):
+            raise TypeError(f"keys is the text {keys!r}, expected several: pass [{keys!r}]")
         return self._moved([(-1, self._placed(key)) for key in keys])
 
     def with_pods_exchanged(self, pairs: Iterable[tuple[str, Pod]]) -> Snapshot:
@@ -343,6 +360,8 @@ class Snapshot:
         return self._changed(placements=self.placements.after(changes, self._nodes))
 
     def _placed(self, key: str) -> Pod:
+        if type(key) is not str:
+            expect("key", key, str)
         pod = self.placements.find(key)
         if pod is None:
             raise UnknownPodError(f"pod {key} is on no node of the snapshot")
@@ -360,6 +379,7 @@ class Snapshot:
 
     def without(self, key: str) -> Snapshot:
         """Without this pod, on a node or not. The same snapshot if there is no such pod."""
+        expect("key", key, str)
         placed = self.placements.find(key)
         rest = self if placed is None else self.without_pod(key)
         return rest._changed(
@@ -377,6 +397,8 @@ class Snapshot:
 
     def with_nodes_replaced(self, nodes: Iterable[Node]) -> Snapshot:
         """Each of these nodes replaces the node of the same name."""
+        nodes = tuple(nodes)
+        expect_several("nodes", nodes, Node)
         changed = {self.row(node.name): node for node in nodes}
         keeps_images = all(self._nodes[row].images == node.images for row, node in changed.items())
         return self._changed(_nodes=self._nodes.with_replaced(changed), _infos=self._infos if keeps_images else {})
@@ -389,7 +411,7 @@ class Snapshot:
 
     def with_nodes_added(self, nodes: Sequence[Node]) -> Snapshot:
         """Adds nodes in this order; see `with_node_added`."""
-        expect_several("nodes", nodes, Node, instead="node_from_manifest(…)")
+        expect_several("nodes", nodes, Node)
         names: set[str] = set()
         for node in nodes:
             if node.name in names or self.has_node(node.name):

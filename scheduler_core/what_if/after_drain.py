@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from scheduler_core.arguments import expect, expect_several
+from scheduler_core.arguments import checked
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.drain import run_drain
@@ -37,14 +37,12 @@ class AfterDrain(Value):
         return f"<AfterDrain drained={list(self.drained)} homeless={len(self.homeless)}>"
 
 
+@checked
 def after_drain(
     snapshot: Snapshot, node_names: Sequence[str], scheduler: Scheduler, stays: StaysBecause = moves_all
 ) -> AfterDrain:
     """Drains these nodes together; of nodes with equal scores, the scheduler's own rule chooses. Raises
     UnknownNodeError if a node does not exist."""
-    expect("snapshot", snapshot, Snapshot, instead="after_drain(snapshot, names, scheduler)")
-    expect_several("node_names", node_names, str, instead="the names of nodes, such as [name]")
-    expect("scheduler", scheduler, Scheduler, instead="after_drain(snapshot, names, scheduler)")
     drain = run_drain(snapshot, node_names, scheduler, with_details=False, with_pending=True, stays=stays)
     homeless = tuple((each.pod.key, each.replacement) for each in drain.displaced if not (each.landed or each.unknown))
     return AfterDrain(drain.world, homeless, tuple(node_names))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from scheduler_core.arguments import expect, expect_count, expect_several
+from scheduler_core.arguments import checked, expect_count, expect_fields
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.node import HOSTNAME_LABEL
 from scheduler_core.model.pod import Pod
@@ -15,7 +15,7 @@ from scheduler_core.sentences import html_table
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 from scheduler_core.what_if.fewest_nodes import RoomNeeded, room_needed
-from scheduler_core.what_if.more_nodes import MOST, MoreNodes, try_counts, with_new_nodes
+from scheduler_core.what_if.more_nodes import MOST, MoreNodes, may_ever_fit, try_counts, with_new_nodes
 from scheduler_core.what_if.node_template import NodeTemplate
 from scheduler_core.what_if.placing import Placer
 
@@ -45,6 +45,9 @@ class NodeOffer(Value, kw_only=True):
     price: float = 1
     most: int = MOST
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def __repr__(self) -> str:
         return f"<NodeOffer {self.template.name!r} price={self.price:g} most={self.most}>"
 
@@ -73,16 +76,13 @@ class NodeMix(Value, kw_only=True):
         return not self.result.refused
 
 
+@checked
 def cheapest_mix(scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], offers: Sequence[NodeOffer]) -> NodeMix:
     """The cheapest new nodes that place each pod for which any number of them helps. Of mixes with the same price, the
     fewest nodes, then the one that is most even over similar groups: offers that differ only in zone or group.
 
     Raises ValueError if there is no offer, if two have the same name, or if a price or a number is negative.
     """
-    expect("scheduler", scheduler, Scheduler, instead="cheapest_mix(Scheduler(), snapshot, …)")
-    expect("snapshot", snapshot, Snapshot, instead="cheapest_mix(Scheduler(), snapshot, …)")
-    expect_several("pods", pods, Pod, instead="snapshot.pending or [pod_from_manifest(…)]")
-    expect_several("offers", offers, NodeOffer, instead="[NodeOffer(template=like_node(snapshot, name), price=…)]")
     _check(offers)
     search = _MixSearch(scheduler, snapshot, pods, offers)
     counts = search.cheapest()
@@ -98,10 +98,6 @@ def cheapest_mix(scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], 
 
 def _check(offers: Sequence[NodeOffer]) -> None:
     for offer in offers:
-        expect("template", offer.template, NodeTemplate, instead="NodeOffer(template=like_node(snapshot, name))")
-        if type(offer.price) is bool or not isinstance(offer.price, int | float):
-            kind, name = type(offer.price).__name__, offer.template.name
-            raise TypeError(f"the price of {name} is the {kind} {offer.price!r}: expected a number, 0 or more")
         expect_count(f"most of {offer.template.name}", offer.most, of="the number of nodes on offer")
     names = [offer.template.name for offer in offers]
     if not names:
@@ -117,20 +113,14 @@ class _MixSearch:
     def __init__(
         self, scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], offers: Sequence[NodeOffer]
     ) -> None:
+        self._scheduler = scheduler
         self._snapshot = snapshot
+        self._pods = tuple(pods)
         self._offers = offers
         self._groups = _similar(offers)
         self.tried = 0
         self.is_complete = True
         self._most = tuple(min(offer.most, len(pods)) for offer in offers)
-        plenty = self.result(Placer(scheduler, pods), self._most)
-        helped = [pod for pod in pods if pod.key in plenty.placed]
-        self._placer = Placer(scheduler, helped)
-        self._room = self._room_for(scheduler, tuple(helped))
-
-    def _room_for(self, scheduler: Scheduler, pods: tuple[Pod, ...]) -> RoomNeeded:
-        world, names = with_new_nodes(self._snapshot, [(offer.template, 1) for offer in self._offers])
-        return room_needed(scheduler, world, names, pods)
 
     def price(self, counts: _Vector) -> float:
         return round(sum(offer.price * count for offer, count in zip(self._offers, counts, strict=True)), 9)
@@ -140,10 +130,44 @@ class _MixSearch:
         return try_counts(placer, self._snapshot, pairs, at_least)
 
     def cheapest(self) -> _Vector:
-        best = self._of_one_group()
-        mixes = [mix for mix in self._mixes(self.price(best)) if self._rank(mix) < self._rank(best)]
+        plenty, placed = self._most_placed()
+        hopeful = self._hopeful([pod for pod in self._pods if pod.key not in placed])
+        if hopeful:
+            found = self._search(tuple(pod for pod in self._pods if pod.key in placed | hopeful), None)
+            if found is not None:
+                return found
+        return self._search(tuple(pod for pod in self._pods if pod.key in placed), plenty) or plenty
+
+    def _most_placed(self) -> tuple[_Vector, frozenset[str]]:
+        """All nodes on offer, only those of one offer, or none: the cheapest of those with the most placed pods. And
+        these pods. Empty nodes of another kind may keep a pod away that must spread over nodes or zones."""
+        places = range(len(self._most))
+        alone = [tuple(most if each == place else 0 for each, most in enumerate(self._most)) for place in places]
+        placer = Placer(self._scheduler, self._pods)
+        none = (0,) * len(self._most)
+        found = {counts: frozenset(self.result(placer, counts).placed) for counts in (none, *alone, self._most)}
+        best = max(found, key=lambda counts: (len(found[counts]), -self.price(counts)))
+        return best, found[best]
+
+    def _hopeful(self, left: Sequence[Pod]) -> frozenset[str]:
+        """Those of these pods to which another number of new nodes might give a node: an empty one takes them, or
+        refuses them by a rule that counts nodes."""
+        if not left:
+            return frozenset()
+        world, names = with_new_nodes(self._snapshot, [(offer.template, 1) for offer in self._offers])
+        return frozenset(pod.key for pod in left if may_ever_fit(self._scheduler, world, pod, names))
+
+    def _search(self, pods: tuple[Pod, ...], plenty: _Vector | None) -> _Vector | None:
+        """The cheapest mix that is enough for these pods; `plenty` is. None if there is none, or if it was not found
+        in time."""
+        self._placer = Placer(self._scheduler, pods)
+        world, names = with_new_nodes(self._snapshot, [(offer.template, 1) for offer in self._offers])
+        self._room = room_needed(self._scheduler, world, names, pods)
+        best = self._of_one_group(plenty)
+        limit, before = math.inf if best is None else self.price(best), self.tried
+        mixes = [mix for mix in self._mixes(limit) if best is None or self._rank(mix) < self._rank(best)]
         for mix in sorted(mixes, key=self._rank):
-            if self.tried >= _MOST_TRIES:
+            if self.tried - before >= _MOST_TRIES:
                 self.is_complete = False
                 return best
             if self._is_enough(mix):
@@ -157,14 +181,14 @@ class _MixSearch:
         pods = len(self._placer.pods)
         return not self.result(self._placer, counts, pods).is_cut
 
-    def _of_one_group(self) -> _Vector:
-        """The cheapest mix of only one group of similar offers, evenly; if none is enough, all nodes on offer."""
-        found = [self._most]
+    def _of_one_group(self, plenty: _Vector | None) -> _Vector | None:
+        """The cheapest mix of only one group of similar offers, evenly; if none is enough, `plenty`."""
+        found = [] if plenty is None else [plenty]
         for group in self._groups:
             limit = sum(self._most[each] for each in group)
             enough = next((mix for n in range(limit + 1) if self._is_enough(mix := self._evenly(group, n))), None)
             found += [enough] if enough is not None else []
-        return min(found, key=self._rank)
+        return min(found, key=self._rank, default=None)
 
     def _evenly(self, group: Sequence[int], number: int) -> _Vector:
         counts = [0] * len(self._offers)

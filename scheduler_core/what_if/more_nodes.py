@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from scheduler_core.arguments import expect, expect_count, expect_several
+from scheduler_core.arguments import checked, expect_count
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod
+from scheduler_core.plugins import IN_TREE
 from scheduler_core.sentences import html_table
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
@@ -72,19 +73,17 @@ class NodesNeeded(Value, kw_only=True):
         return len(self.best.placed) > len(self.without.placed)
 
 
+@checked
 def with_more_nodes(
     scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, count: int
 ) -> MoreNodes:
     """Places these pods one after another, the highest priority first, in the cluster with `count` more nodes. Preempts
     no pod, changes no snapshot. Raises ValueError if `count` is negative."""
-    expect("scheduler", scheduler, Scheduler, instead="with_more_nodes(Scheduler(), snapshot, …)")
-    expect("snapshot", snapshot, Snapshot, instead="with_more_nodes(Scheduler(), snapshot, …)")
-    expect("template", template, NodeTemplate, instead="like_node(snapshot, name) or template_from_manifest(…)")
-    expect_several("pods", pods, Pod, instead="snapshot.pending or [pod_from_manifest(…)]")
     expect_count("count", count, of="the number of nodes to add")
     return try_counts(Placer(scheduler, pods), snapshot, [(template, count)])
 
 
+@checked
 def nodes_needed(
     scheduler: Scheduler, snapshot: Snapshot, pods: Sequence[Pod], template: NodeTemplate, most: int = MOST
 ) -> NodesNeeded:
@@ -95,8 +94,6 @@ def nodes_needed(
     never need more nodes than there are pods. Ends early if an empty new node refuses every remaining pod for a reason
     that more nodes do not change.
     """
-    expect("scheduler", scheduler, Scheduler, instead="nodes_needed(Scheduler(), snapshot, …)")
-    expect("snapshot", snapshot, Snapshot, instead="nodes_needed(Scheduler(), snapshot, …)")
     expect_count("most", most, of="the largest number of nodes to try")
     without = with_more_nodes(scheduler, snapshot, pods, template, 0)
     most = min(most, len(pods))
@@ -165,6 +162,21 @@ def _may_fit(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str) -> boo
     # The first refusal is told, so the rules that count nodes must be the last ones.
     counting = [name in _COUNT_NODES for name in filters]
     return verdict.is_success or (verdict.plugin in _COUNT_NODES and counting == sorted(counting))
+
+
+def may_ever_fit(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: Sequence[str]) -> bool:
+    """Whether one of these empty nodes takes the pod, or refuses it by a rule that counts nodes or that this library
+    does not know. False: no number of such nodes helps."""
+    if is_gated(pod):
+        return False
+    try:
+        result = scheduler.schedule(world, pod, preempts=False)
+    except NoProfileError:
+        return False
+    if result.prefilter is not None or result.unknown or result.error:
+        return False
+    verdicts = [result.statuses[name] for name in empty]
+    return any(each.is_success or each.plugin in _COUNT_NODES or each.plugin not in IN_TREE for each in verdicts)
 
 
 def _first_enough(placer: Placer, snapshot: Snapshot, template: NodeTemplate, most: int) -> MoreNodes | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from scheduler_core.arguments import expect
+from scheduler_core.arguments import checked, expect_fields
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.model.labels import NodeAffinityRules, NodeSelector, NodeSelectorTerm
 from scheduler_core.model.node import HOSTNAME_LABEL, Node
@@ -35,15 +35,17 @@ class NodeTemplate(Value):
     node: Node
     daemons: tuple[Pod, ...] = ()
 
+    def __post_init__(self) -> None:
+        expect_fields(self)
+
     def __repr__(self) -> str:
         return f"<NodeTemplate {self.name!r} node={self.node!r} daemons={len(self.daemons)}>"
 
 
+@checked
 def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
     """New nodes like this node: with its DaemonSet pods, without other pods, and without its cordon, temporary taints,
     images and annotations. Raises UnknownNodeError if the node does not exist."""
-    expect("snapshot", snapshot, Snapshot, instead="like_node(snapshot, node_name)")
-    expect("node_name", node_name, str, instead="the name of a node in the snapshot")
     node = snapshot.node(node_name)
     fresh = replace(
         node,
@@ -56,12 +58,10 @@ def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
     return NodeTemplate(node_name, fresh, daemons)
 
 
+@checked
 def template_from_manifest(snapshot: Snapshot, node: Node, scheduler: Scheduler) -> NodeTemplate:
     """New nodes like this one, which is not in the cluster. Each gets a pod of every DaemonSet that already has a pod
     in the cluster and whose node affinity and tolerations accept the new node."""
-    expect("snapshot", snapshot, Snapshot, instead="template_from_manifest(snapshot, node, scheduler)")
-    expect("node", node, Node, instead="node_from_manifest(…)")
-    expect("scheduler", scheduler, Scheduler, instead="template_from_manifest(snapshot, node, scheduler)")
     alone = Snapshot.of((node,), objects=snapshot.objects)
     daemons = tuple(pod for pod in _one_of_each_daemon_set(snapshot) if _wants(scheduler, alone, pod))
     return NodeTemplate(node.name or "node", node, daemons)

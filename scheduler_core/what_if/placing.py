@@ -3,6 +3,7 @@ got no node."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -34,6 +35,9 @@ class Placer:
 
     def __init__(self, scheduler: Scheduler, pods: Sequence[Pod]) -> None:
         """The pods get their turn by priority, the highest first."""
+        twice = next((key for key, number in Counter(pod.key for pod in pods).items() if number > 1), None)
+        if twice is not None:
+            raise ValueError(f"two pods have the name {twice}: the second would take the place of the first")
         self.scheduler = scheduler
         self.pods = tuple(sorted(pods, key=lambda pod: -pod.priority))
         self._kinds = [_kind_of(pod) if has_only_known_plugins(scheduler, pod) else pod.key for pod in self.pods]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from scheduler_core.arguments import expect, expect_count, expect_several
+from scheduler_core.arguments import checked, expect_count
 from scheduler_core.cycle import Scheduler
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.resources import CPU, MEMORY
@@ -54,6 +54,7 @@ class Removable(Value, kw_only=True):
         return tuple(each.name for each in self.nodes)
 
 
+@checked
 def removable_nodes(
     scheduler: Scheduler, snapshot: Snapshot, candidates: Sequence[str] | None = None, most: int | None = None
 ) -> Removable:
@@ -63,10 +64,6 @@ def removable_nodes(
     disturbed, or may not be evicted. DaemonSet pods and static pods go with their node. Pods without a node get none of
     the room. Raises UnknownNodeError if a candidate does not exist.
     """
-    expect("scheduler", scheduler, Scheduler, instead="removable_nodes(Scheduler(), snapshot)")
-    expect("snapshot", snapshot, Snapshot, instead="removable_nodes(Scheduler(), snapshot)")
-    if candidates is not None:
-        expect_several("candidates", candidates, str, instead="the names of nodes, such as snapshot.node_names")
     if most is not None:
         expect_count("most", most, of="how many nodes may go")
     names = snapshot.node_names if candidates is None else tuple(dict.fromkeys(candidates))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,26 +12,38 @@ from scheduler_core import (
     ClusterCache,
     Configuration,
     ConfigurationError,
+    DumpWriter,
+    Durations,
+    Header,
+    KubeVersion,
     Scheduler,
     Snapshot,
+    Sync,
     UnreadableDumpError,
     UnusableEventError,
+    Verdict,
     like_node,
     load_objects,
+    load_pages,
     nodes_needed,
+    queue_for,
+    read_dump,
     template_from_manifest,
+    unschedulable,
     with_more_nodes,
 )
 from scheduler_core.config.kube_version import UnsupportedKubeVersionError
 from scheduler_core.framework.binding import BindingCycle
 from scheduler_core.framework.cycle_state import CycleState
+from scheduler_core.framework.extension_points import PostFilterResult, PreFilterResult
 from scheduler_core.framework.plugin_set import METHOD_OF, PluginSet
-from scheduler_core.framework.verdict import SUCCESS
+from scheduler_core.framework.refusals import Refusals
+from scheduler_core.framework.verdict import SUCCESS, VerdictCode
 from scheduler_core.plugin_contract import PluginContractError
 from scheduler_core.testing.builders import a_node, a_pod, manifests
 
 SNAPSHOT = load_objects(manifests(a_node("n1"), a_node("n2")))
-POD = a_pod().build()
+POD, NODE = a_pod().build(), a_node("n1").build()
 
 
 class Odd:
@@ -257,3 +269,102 @@ def test_kubectls_output_is_no_dump_and_the_error_says_who_reads_it(tmp_path: Pa
     with pytest.raises(UnreadableDumpError, match=r"Snapshot\.from_manifests reads the output of `kubectl get"):
         Snapshot.from_dump(path)
     assert Snapshot.from_manifests(path).nodes == ()
+
+
+# ---- parts of what a plugin returns ----
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        Verdict(cast(Any, "Unschedulable")),
+        Verdict(VerdictCode.UNSCHEDULABLE, cast(Any, "a text")),
+        unschedulable(cast(Any, 5)),
+        unschedulable(cast(Any, ["full"])),
+    ],
+)
+def test_a_refusal_with_other_parts_than_texts_is_refused(verdict: Verdict) -> None:
+    with pytest.raises(PluginContractError, match='plugin "Odd": filter returned the Verdict .*its reasons texts'):
+        scheduler_with(Odd(filter=returns(verdict))).schedule(SNAPSHOT, POD)
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (PreFilterResult(cast(Any, True)), "pre_filter returned the bool True; it must return a Verdict"),
+        (PreFilterResult(node_names=cast(Any, "n1")), "pre_filter returned the str 'n1'; .* node_names are None or a"),
+    ],
+)
+def test_a_pre_filter_result_with_other_parts_is_refused(result: PreFilterResult, told: str) -> None:
+    with pytest.raises(PluginContractError, match=f'plugin "Odd": {told}'):
+        scheduler_with(Odd(pre_filter=returns(result))).schedule(SNAPSHOT, POD)
+
+
+def test_a_post_filter_that_nominates_a_text_is_refused() -> None:
+    plugin = Odd(post_filter=returns(PostFilterResult(SUCCESS, cast(Any, "n1"))), filter=returns(SUCCESS))
+    with pytest.raises(PluginContractError, match="returned the str 'n1'; it must return a Nomination"):
+        scheduler_with(plugin).schedule(load_objects(manifests(a_node("n1").cordoned())), POD)
+
+
+@pytest.mark.parametrize("codes", [np.zeros(3, bool), [False, False]])
+def test_refusals_must_be_one_code_for_each_node(codes: Any) -> None:
+    plugin = Odd(filter=returns(SUCCESS), filter_all=returns(Refusals(codes, {1: unschedulable("why")})))
+    with pytest.raises(PluginContractError, match="it must return a Refusals with an array of 2 codes"):
+        scheduler_with(plugin).schedule(SNAPSHOT, POD)
+
+
+def test_a_code_without_a_verdict_says_so() -> None:
+    plugin = Odd(filter=returns(SUCCESS), filter_all=returns(Refusals(np.array([7, 7]), {1: unschedulable("why")})))
+    with pytest.raises(ValueError, match="a Refusals with code 7, which its verdicts"):
+        scheduler_with(plugin).schedule(SNAPSHOT, POD)
+
+
+@pytest.mark.parametrize(("written", "meant"), [("preFilter", "pre_filter"), ("normalize_score", "normalize")])
+def test_a_method_in_another_spelling_is_refused(written: str, meant: str) -> None:
+    with pytest.raises(TypeError, match=f"nothing calls its method {written}: rename it {meant}"):
+        scheduler_with(Odd(filter=returns(SUCCESS), **{written: returns(SUCCESS)}))
+
+
+def test_a_plugin_without_a_name_is_refused() -> None:
+    with pytest.raises(TypeError, match="plugins has the name '', expected a text"):
+        Scheduler(plugins={"": returns(None)})
+
+
+# ---- values ----
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda any_: KubeVersion(major=1, minor=99), "Kubernetes 1.99 is not supported; the supported releases"),
+        (lambda any_: Configuration.from_mapping({}, any_(1.36)), "write it as a text like '1.36'"),
+        (lambda any_: Configuration(parallelism=any_("16")), "parallelism is a str '16', expected a whole number"),
+        (lambda any_: Durations(boot=-1), "boot is -1: expected a number of seconds, 0 or more"),
+        (lambda any_: Durations(boot=any_("5")), "boot is a str '5', expected a number"),
+        (lambda any_: Header(kube_version=any_(1.36), taken_at=""), "kube_version is a float 1.36, expected a str"),
+        (lambda any_: Sync("Pod", any_(5)), "pages is a int 5, expected several"),
+        (lambda any_: DumpWriter(Header(kube_version="", taken_at=""), any_("x")), "out is a str, expected a file"),
+        (lambda any_: read_dump(any_("dump.json.gz")), "source is a str, expected a file"),
+        (lambda any_: Snapshot.of([NODE, NODE]), "2 nodes have the name 'n1'"),
+        (lambda any_: Snapshot.of([NODE], any_([{}])), "pods has a dict, expected only values of Pod"),
+        (lambda any_: SNAPSHOT.with_pods_placed(any_([POD])), r"pass several of \(pod, node name\)"),
+        (lambda any_: SNAPSHOT.without_pods("default/p"), r"pass \['default/p'\]"),
+        (lambda any_: SNAPSHOT.pods_on(any_(["n1"])), "node_name is a list, expected a str: pass a text"),
+        (lambda any_: SNAPSHOT.pod(any_(POD)), "key is a Pod, expected a str"),
+        (lambda any_: load_pages(any_(["{}"])), "a page is a str, expected the body of an API list as bytes"),
+        (lambda any_: Scheduler(clock=any_(5.0)), "clock is a float, expected a function"),
+        (lambda any_: Scheduler().place(any_(POD), any_(SNAPSHOT)), "snapshot is a Pod, expected a Snapshot"),
+        (lambda any_: Scheduler().schedule(SNAPSHOT, POD, start=-1), "start is -1: expected a position"),
+        (lambda any_: Scheduler().schedule(SNAPSHOT, POD, search=any_(3)), "search is a int 3, expected a Search"),
+        (lambda any_: queue_for(any_(SNAPSHOT)), "scheduler is a Snapshot, expected a Scheduler"),
+        (lambda any_: ClusterCache().relist(any_({"type": "ADDED", "object": {"kind": "Pod"}})), "is no list: pass a"),
+        (lambda any_: with_more_nodes(Scheduler(), SNAPSHOT, [POD, POD], like_node(SNAPSHOT, "n1"), 1), "two pods have"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused_with_what_to_pass(make: Any, told: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=told):
+        make(lambda value: value)
+
+
+def test_a_pod_on_a_node_that_is_not_there_is_shown() -> None:
+    assert repr(load_objects(manifests(a_pod("lost").on("gone")))).endswith("pending=0 orphans=1 problems=0>")

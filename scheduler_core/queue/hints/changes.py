@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from scheduler_core.arguments import expect
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import RequestRules, running_requests
@@ -19,6 +20,9 @@ _TODAYS_RULES: Final = RequestRules()
 
 def pod_changes(old: Pod, new: Pod, rules: RequestRules = _TODAYS_RULES) -> tuple[ClusterEvent, ...]:
     """The events of a pod's update; if no specific event applies, the general update. Never empty."""
+    if type(old) is not Pod or type(new) is not Pod:
+        expect("old", old, Pod)
+        expect("new", new, Pod)
     resource = Resource.ASSIGNED_POD if new.node_name else Resource.UNSCHEDULED_POD
     actions = [
         action
@@ -48,6 +52,9 @@ def node_changes(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
 
     An uncordon is reported as a change of taints, as in the real scheduler.
     """
+    if type(old) is not Node or type(new) is not Node:
+        expect("old", old, Node)
+        expect("new", new, Node)
     return tuple(
         ClusterEvent(Resource.NODE, action)
         for action, happened in (

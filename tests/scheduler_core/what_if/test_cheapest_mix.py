@@ -115,3 +115,47 @@ def test_no_other_mix_is_cheaper(cpus: list[str], small: int, large: int) -> Non
 def test_offers_that_make_no_sense_are_refused(offers: list[NodeOffer], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         cheapest_mix(SCHEDULER, EMPTY, pods("1"), offers)
+
+
+def spread_over(key: str, *cpus: str, **more: Any) -> list[Pod]:
+    spread = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", **more}
+    return pods(*cpus, topologySpreadConstraints=[{**spread, "labelSelector": {"matchLabels": {"app": "web"}}}])
+
+
+def test_nodes_that_only_keep_spread_pods_away_are_not_bought() -> None:
+    """Small nodes take none of the pods, and while they are empty only one pod may run elsewhere."""
+    offers = [offer("small", "1", 1, "a"), offer("large", "4", 1, "b")]
+    for key in (ZONE, "kubernetes.io/hostname"):
+        found = cheapest_mix(SCHEDULER, EMPTY, spread_over(key, "3", "3"), offers)
+        assert found.is_enough, key
+        assert found.counts["small"] == 0, key
+
+
+def test_a_mix_is_found_that_neither_all_nodes_nor_those_of_one_offer_are() -> None:
+    """Small nodes in zone c keep two of the pods away; those of one zone alone are too few zones."""
+    offers = [offer(f"in-{zone}", cpu, 1, zone) for zone, cpu in (("a", "4"), ("b", "4"), ("c", "1"))]
+    found = cheapest_mix(SCHEDULER, EMPTY, spread_over(ZONE, *["3"] * 4, minDomains=2), offers)
+    assert (found.counts, found.is_enough, found.is_cheapest) == ({"in-a": 2, "in-b": 2, "in-c": 0}, True, True)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from([ZONE, "kubernetes.io/hostname"]),
+    st.lists(st.sampled_from("123"), min_size=1, max_size=4),
+    st.lists(st.tuples(st.sampled_from("124"), st.sampled_from("ab"), st.integers(0, 3)), min_size=2, max_size=2),
+)
+def test_no_other_mix_is_cheaper_or_places_more_pods_that_spread(
+    key: str, cpus: list[str], kinds: list[tuple[str, str, int]]
+) -> None:
+    offers = [offer(f"o{place}", cpu, price, zone, most=3) for place, (cpu, zone, price) in enumerate(kinds)]
+    waiting = spread_over(key, *cpus)
+    found = cheapest_mix(SCHEDULER, EMPTY, waiting, offers)
+    placer = Placer(SCHEDULER, waiting)
+    priced = []
+    for one, other in product(range(min(3, len(cpus)) + 1), repeat=2):
+        mix = try_counts(placer, EMPTY, [(offers[0].template, one), (offers[1].template, other)])
+        priced.append((len(mix.placed), one * offers[0].price + other * offers[1].price))
+    most = max(placed for placed, _ in priced)
+    assert len(found.result.placed) == most
+    if most == len(cpus) and found.is_cheapest:
+        assert found.price == min(price for placed, price in priced if placed == most)
