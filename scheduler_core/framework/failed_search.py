@@ -20,9 +20,20 @@ class Retrial(Protocol):
     """Filters one node again while preemption removes pods from it and adds them back."""
 
     def filter_node_with_nominated(
-        self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
+        self,
+        state: CycleState,
+        pod: Pod,
+        node_info: NodeInfo,
+        nominated: tuple[Pod, ...],
+        *,
+        has_passed: bool = False,
     ) -> Verdict:
-        """SUCCESS if the pod fits both with and without the pods nominated to the node."""
+        """SUCCESS if the pod fits both with and without the pods nominated to the node. `has_passed`: the node passed
+        with other pods."""
+        ...
+
+    def counts_pods(self, state: CycleState) -> bool:
+        """Whether `add_pod` and `remove_pod` have an effect."""
         ...
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:

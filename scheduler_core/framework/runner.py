@@ -102,6 +102,7 @@ class Runner:
         # call of `_refusals` then writes state, which a cached result would skip.
         first = takewhile(lambda p: isinstance(p, NodeRulePlugin) and p.name in self._filters_all, self._filters)
         self._node_filters: tuple[Any, ...] = () if self._late_filters else tuple(first)
+        self._filters_of_pods = self._filters[len(self._node_filters) :]
 
     # ---- PreEnqueue ----
 
@@ -246,9 +247,10 @@ class Runner:
             check_refusals(plugin.name, refusals, len(nodes))
         return refusals
 
-    def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        """The first refusal, or SUCCESS. PreFilter must have written to `state` before."""
-        for plugin in self._filters:
+    def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo, *, has_passed: bool = False) -> Verdict:
+        """The first refusal, or SUCCESS. PreFilter must have written to `state` before. `has_passed`: the node passed
+        with other pods; the filters whose results depend only on the node are not asked again."""
+        for plugin in self._filters_of_pods if has_passed else self._filters:
             if plugin.name not in state.skipped_filters:
                 try:
                     verdict = plugin.filter(state, pod, node_info)
@@ -273,15 +275,21 @@ class Runner:
         return found
 
     def filter_node_with_nominated(
-        self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
+        self,
+        state: CycleState,
+        pod: Pod,
+        node_info: NodeInfo,
+        nominated: tuple[Pod, ...],
+        *,
+        has_passed: bool = False,
     ) -> Verdict:
         """First with the nominated pods of equal or higher priority, then without them: the first refusal, or
         SUCCESS."""
         verdict = self._beside(state, pod, node_info, nominated)
-        return self.filter_node(state, pod, node_info) if verdict.is_success else verdict
+        return self.filter_node(state, pod, node_info, has_passed=has_passed) if verdict.is_success else verdict
 
     def _beside(self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]) -> Verdict:
-        others = [p for p in nominated if p.priority >= pod.priority and p.key != pod.key]
+        others = [p for p in nominated if p.priority >= pod.priority and p.key != pod.key] if nominated else ()
         if not others:
             return SUCCESS
         trial = state.copy()
@@ -289,6 +297,10 @@ class Runner:
             node_info = node_info.with_pod(other)
             self.add_pod(trial, pod, other, node_info)
         return self.filter_node(trial, pod, node_info)
+
+    def counts_pods(self, state: CycleState) -> bool:
+        """Whether `add_pod` and `remove_pod` have an effect."""
+        return any(plugin.name not in state.skipped_filters for plugin in self._extensions)
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
         """Updates the counts in `state` after `other` was added; `node_info` already contains it."""

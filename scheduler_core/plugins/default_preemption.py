@@ -151,10 +151,12 @@ class _Trial(Value):
 
     search: FailedSearch
 
-    def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        return self.search.runner.filter_node_with_nominated(
-            state, pod, node_info, self.search.nominated.get(node_info.name, ())
-        )
+    def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo, *, has_passed: bool = False) -> Verdict:
+        nominated = self.search.nominated.get(node_info.name, ())
+        return self.search.runner.filter_node_with_nominated(state, pod, node_info, nominated, has_passed=has_passed)
+
+    def counts_pods(self, state: CycleState) -> bool:
+        return self.search.runner.counts_pods(state)
 
     def pod_added(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
         return self.search.runner.add_pod(state, pod, added, node_info)

@@ -44,8 +44,11 @@ _RULES: Final = VictimRules()
 class NodeTrial(Protocol):
     """Filters one node again after pods were added or removed, and updates the plugins' state."""
 
-    def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-        """Counts pods nominated to the node as if they ran there."""
+    def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo, *, has_passed: bool = False) -> Verdict:
+        """Counts pods nominated to the node as if they ran there. `has_passed`: the node passed with other pods."""
+
+    def counts_pods(self, state: CycleState) -> bool:
+        """Whether `pod_added` and `pod_removed` have an effect."""
 
     def pod_added(self, state: CycleState, pod: Pod, added: Pod, node_info: NodeInfo) -> Verdict:
         """`node_info` already contains `added`."""
@@ -72,8 +75,7 @@ def select_victims(
     if not candidates:
         return unresolvable("No preemption victims found for incoming pod")
     emptied = _Node(trial, state, pod, node_info)
-    for candidate in candidates:
-        emptied.remove(candidate)
+    emptied.remove_all(candidates)
     refusal = emptied.verdict()
     if not refusal.is_success:
         return refusal
@@ -167,23 +169,41 @@ class _Node:
 
     def __init__(self, trial: NodeTrial, state: CycleState, pod: Pod, node_info: NodeInfo) -> None:
         self._trial, self._state, self._pod, self._info = trial, state, pod, node_info
+        self._counts_pods = trial.counts_pods(state)
+        self._has_passed = False
         self.problem: Verdict | None = None
+
+    def remove_all(self, others: Sequence[Pod]) -> None:
+        if not self._counts_pods:
+            self._info = self._info.without_these(others)
+            return
+        for other in others:
+            self.remove(other)
 
     def remove(self, other: Pod) -> None:
         self._info = self._info.without_pod(other)
-        self._note(self._trial.pod_removed(self._state, self._pod, other, self._info))
+        if self._counts_pods:
+            self._note(self._trial.pod_removed(self._state, self._pod, other, self._info))
 
     def spare(self, other: Pod) -> bool:
         """Puts the removed pod back if the preemptor then still fits. Whether it did."""
-        self._info = self._info.with_pod(other)
-        self._note(self._trial.pod_added(self._state, self._pod, other, self._info))
+        before, self._info = self._info, self._info.with_pod(other)
+        if self._counts_pods:
+            self._note(self._trial.pod_added(self._state, self._pod, other, self._info))
         if self.verdict().is_success:
             return True
-        self.remove(other)
+        if self._counts_pods:
+            self.remove(other)
+        else:
+            self._info = before  # may differ in host ports, but not in one that the preemptor wants
         return False
 
     def verdict(self) -> Verdict:
-        return self.problem or self._trial.filter_node(self._state, self._pod, self._info)
+        if self.problem is not None:
+            return self.problem
+        verdict = self._trial.filter_node(self._state, self._pod, self._info, has_passed=self._has_passed)
+        self._has_passed = self._has_passed or verdict.is_success
+        return verdict
 
     def _note(self, verdict: Verdict) -> None:
         if verdict is not SUCCESS and not verdict.is_success and self.problem is None:

@@ -6,19 +6,21 @@ Immutable: adding or removing a pod gives another value, so preemption can try t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 from msgspec import field
 
+from scheduler_core.model.kept_with_spec import kept_with_spec
 from scheduler_core.model.node import Node
-from scheduler_core.model.pod import HostPort, Pod
-from scheduler_core.model.requests import CURRENT_RULES, RequestRules, running_requests
+from scheduler_core.model.pod import HostPort, Pod, PodSpec
+from scheduler_core.model.requests import CURRENT_RULES, RequestRules, Requests, incoming_requests, running_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from scheduler_core.snapshot.nodes.node_images import ImageState
-from scheduler_core.values import Value
+from scheduler_core.values import Value, replace_value
 
+_Amounts = tuple[Mapping[str, int], int, int]
+"""By resource, and for the score cpu and memory with their defaults."""
 _NO_IMAGES: Mapping[str, ImageState] = {}
 
 
@@ -57,7 +59,7 @@ class NodeInfo(Value, kw_only=True):
         ports: set[HostPort] = set()
         pods = tuple(pods)
         for pod in pods:
-            ports.update(pod.spec.host_ports)
+            ports.update(_ports(pod.spec))
             amounts, cpu, memory = _amounts(pod, rules)
             requested.update(amounts)
             nonzero_cpu += cpu
@@ -88,7 +90,7 @@ class NodeInfo(Value, kw_only=True):
         return self.cluster_images.get(name) if any(name in image.names for image in self.node.images) else None
 
     def with_pod(self, pod: Pod) -> Self:
-        return self._changed((*self.pods, pod), pod, 1, self.used_ports.union(pod.spec.host_ports))
+        return self._changed((*self.pods, pod), (pod,), 1, self.used_ports | _ports(pod.spec))
 
     def without_pod(self, pod: Pod) -> Self:
         """The node without the pod of this key. Raises ValueError if it is not there.
@@ -103,15 +105,24 @@ class NodeInfo(Value, kw_only=True):
             remaining = tuple(other for other in self.pods if other.key != pod.key)
         if len(remaining) == len(self.pods):
             raise ValueError(f"pod {pod.key} is not on node {self.name}")
-        return self._changed(remaining, pod, -1, self.used_ports.difference(pod.spec.host_ports))
+        return self._changed(remaining, (pod,), -1, self.used_ports - _ports(pod.spec))
 
-    def _changed(self, pods: tuple[Pod, ...], pod: Pod, sign: int, ports: frozenset[HostPort]) -> Self:
-        amounts, cpu, memory = _amounts(pod, self.rules)
+    def without_these(self, pods: Sequence[Pod]) -> Self:
+        """`without_pod` of each of `pods`, which must be objects of `self.pods`."""
+        gone = set(map(id, pods))
+        remaining = tuple([other for other in self.pods if id(other) not in gone])
+        return self._changed(remaining, pods, -1, self.used_ports.difference(*(_ports(pod.spec) for pod in pods)))
+
+    def _changed(self, pods: tuple[Pod, ...], changed: Sequence[Pod], sign: int, ports: frozenset[HostPort]) -> Self:
         requested = dict(self.requested)
-        for name, amount in amounts.items():
-            requested[name] = requested.get(name, 0) + sign * amount
-        nonzero_cpu, nonzero_memory = self.nonzero_cpu + sign * cpu, self.nonzero_memory + sign * memory
-        return replace(
+        nonzero_cpu, nonzero_memory = self.nonzero_cpu, self.nonzero_memory
+        for pod in changed:
+            amounts, cpu, memory = _amounts(pod, self.rules)
+            for name, amount in amounts.items():
+                requested[name] = requested.get(name, 0) + sign * amount
+            nonzero_cpu += sign * cpu
+            nonzero_memory += sign * memory
+        return replace_value(
             self,
             pods=pods,
             requested=requested,
@@ -121,8 +132,23 @@ class NodeInfo(Value, kw_only=True):
         )
 
 
-def _amounts(pod: Pod, rules: RequestRules) -> tuple[Mapping[str, int], int, int]:
-    requests = running_requests(pod, rules)
+def _amounts(pod: Pod, rules: RequestRules) -> _Amounts:
+    if pod.resize is None:
+        return _amounts_of_spec(pod.spec, rules)
+    return _amounts_of(running_requests(pod, rules))
+
+
+@kept_with_spec
+def _amounts_of_spec(spec: PodSpec, rules: RequestRules) -> _Amounts:
+    return _amounts_of(incoming_requests(spec, rules))
+
+
+@kept_with_spec
+def _ports(spec: PodSpec) -> frozenset[HostPort]:
+    return frozenset(spec.host_ports)
+
+
+def _amounts_of(requests: Requests) -> _Amounts:
     amounts = {
         CPU: requests.cpu,
         MEMORY: requests.memory,

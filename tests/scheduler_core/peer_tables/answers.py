@@ -244,8 +244,11 @@ def _victims(calls: tuple[Call, ...], version: str) -> Answers:
     runner.search(state, pod, NodeList(snapshot, None, scheduler.rules))
 
     class Trial:
-        def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
-            return runner.filter_node(state, pod, node_info)
+        def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo, *, has_passed: bool = False) -> Verdict:
+            return runner.filter_node(state, pod, node_info, has_passed=has_passed)
+
+        def counts_pods(self, state: CycleState) -> bool:
+            return runner.counts_pods(state)
 
         def pod_added(self, state: CycleState, pod: Pod, other: Pod, node_info: NodeInfo) -> Verdict:
             return runner.add_pod(state, pod, other, node_info)

@@ -1,6 +1,7 @@
 """Tests which pods on one node become victims. The filter in these tests is simple: a node has a capacity, and each pod
 a size."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, erro
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.labels import LabelSelector, Requirement
 from scheduler_core.model.node import Node
-from scheduler_core.model.pod import Pod, PodSpec
+from scheduler_core.model.pod import Container, HostPort, Pod, PodSpec
 from scheduler_core.preemption.victims import (
     VictimRules,
     Victims,
@@ -36,13 +37,15 @@ def a_pod(
     started: float | None = 0.0,
     app: str = "",
     namespace: str = "default",
+    ports: Collection[int] = (),
 ) -> Pod:
+    container = Container(name="c", host_ports=tuple(HostPort("0.0.0.0", "TCP", each) for each in sorted(ports)))
     return Pod(
         name=name,
         namespace=namespace,
         uid=name,
         labels={"size": str(size), **({"app": app} if app else {})},
-        spec=PodSpec(priority=priority),
+        spec=PodSpec(priority=priority, containers=(container,) if ports else ()),
         start_time=started,
     )
 
@@ -61,8 +64,17 @@ class Room:
     bad: Verdict = SUCCESS
     there: set[str] | None = None
     log: list[str] = field(default_factory=list)
+    counts: bool = True
+    wants_ports: bool = False
+    asked: list[bool] = field(default_factory=list)
 
-    def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:
+    def counts_pods(self, state: CycleState) -> bool:
+        return self.counts
+
+    def filter_node(self, state: CycleState, pod: Pod, node_info: NodeInfo, *, has_passed: bool = False) -> Verdict:
+        self.asked.append(has_passed)
+        if self.wants_ports and node_info.used_ports.intersection(pod.spec.host_ports):
+            return FULL
         if self.there is not None:
             assert self.there == {other.name for other in node_info.pods}
         return SUCCESS if sum(map(size_of, node_info.pods)) + size_of(pod) <= self.room else FULL
@@ -173,6 +185,35 @@ def test_plugins_see_every_pod_that_preemption_removes_and_adds_back() -> None:
         trial, CycleState(), PREEMPTOR, NodeInfo.of(Node(name="n1"), [a_pod("low", 1), a_pod("high", 9)]), ()
     )
     assert trial.log == ["-low", "-high", "+high", "+low", "-low"]
+
+
+def test_filters_of_the_node_alone_are_asked_once() -> None:
+    trial = Room(2)
+    select_victims(
+        trial, CycleState(), PREEMPTOR, NodeInfo.of(Node(name="n1"), [a_pod("low", 1), a_pod("high", 9)]), ()
+    )
+    assert trial.asked == [False, True, True]
+
+
+@given(
+    pods=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 12), st.sets(st.integers(1, 3))), min_size=1, max_size=6),
+    port=st.integers(1, 3),
+    room=st.integers(1, 16),
+)
+def test_the_victims_are_the_same_whether_or_not_plugins_count_the_pods(
+    pods: list[tuple[int, int, set[int]]], port: int, room: int
+) -> None:
+    """Even where several pods claim one port, which the removal of one of them frees."""
+    others = [
+        a_pod(f"p{index}", priority, size=size, ports=ports) for index, (size, priority, ports) in enumerate(pods)
+    ]
+    preemptor = a_pod("preemptor", 10, ports={port})
+    info = NodeInfo.of(Node(name="n1"), others)
+    one, other = [
+        select_victims(Room(room, counts=counts, wants_ports=True), CycleState(), preemptor, info, ())
+        for counts in (True, False)
+    ]
+    assert one == other
 
 
 @given(
