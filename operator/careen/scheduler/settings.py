@@ -46,12 +46,28 @@ def process_settings(mapping: Mapping[str, Any], configuration: Configuration) -
         written.refuse("enableProfiling", "this scheduler serves no profiles; remove the field or write false")
     if written.flag("enableContentionProfiling"):
         written.refuse("enableContentionProfiling", "this scheduler has no locks to profile; remove the field")
+    if not written.flag("delayCacheUntilActive", default=True):
+        written.refuse(
+            "delayCacheUntilActive", "this scheduler lists when it holds the Lease; remove the field or write true"
+        )
     for name in ("healthzBindAddress", "metricsBindAddress"):
         if written.text(name):
             written.refuse(name, "give --metrics-host and --metrics-port instead")
     if written.problems:
         raise ConfigurationError(written.problems)
     return settings
+
+
+def doubt(configuration: Configuration, settings: ProcessSettings) -> str:
+    """That kube-scheduler may schedule the same pods at the same time; "" if it cannot."""
+    lease = settings.lease
+    is_kube_schedulers = lease.is_wanted and (lease.namespace, lease.name) == ("kube-system", "kube-scheduler")
+    if is_kube_schedulers or configuration.profile(DEFAULT_SCHEDULER_NAME) is None:
+        return ""
+    return (
+        f"the profile {DEFAULT_SCHEDULER_NAME} is kube-scheduler's, and this process does not take kube-scheduler's "
+        "Lease kube-system/kube-scheduler: if kube-scheduler runs, both bind the same pods"
+    )
 
 
 def _lease(section: Section, configuration: Configuration) -> LeaseSettings:
@@ -67,6 +83,8 @@ def _lease(section: Section, configuration: Configuration) -> LeaseSettings:
     )
     if section.text("resourceLock", "leases") != "leases":
         section.refuse("resourceLock", "only leases are supported")
+    if settings.lease_seconds < 1:
+        section.refuse("leaseDuration", f"{settings.lease_seconds:g}s: a Lease lasts at least 1s")
     if settings.lease_seconds <= settings.renew_seconds:
         section.refuse("leaseDuration", f"{settings.lease_seconds:g}s: must be longer than renewDeadline")
     if settings.renew_seconds <= settings.retry_seconds * 1.2:
