@@ -36,7 +36,7 @@ from scheduler_core.running.commands import (
 from scheduler_core.running.failures import Reaction, WriteOutcome
 from scheduler_core.running.parts import BindingStep, Parts, PodOnItsWay
 from scheduler_core.running.refusing import nominate, refuse
-from scheduler_core.running.waiting.beside import Outcome
+from scheduler_core.running.waiting.beside import WorkEnd
 from scheduler_core.running.waiting.permits import LONGEST_SECONDS
 from scheduler_core.snapshot.snapshot import UnknownPodError
 
@@ -73,7 +73,7 @@ def start(parts: Parts, queued: QueuedPod, result: CycleResult, now: float) -> N
         parts.reserving += 1
 
 
-def _reserved(parts: Parts, binding: PodOnItsWay, outcome: Outcome, now: float) -> None:
+def _reserved(parts: Parts, binding: PodOnItsWay, outcome: WorkEnd, now: float) -> None:
     """Reserve and Permit have ended."""
     parts.reserving -= outcome.was_beside
     pod, node = binding.pod, binding.node
@@ -357,7 +357,7 @@ def _ask(
     """`then` gets an error if the plugin raises: it must not stop the scheduling of other pods. It is not called if the
     pod is no longer on its way."""
 
-    def answered(outcome: Outcome, now: float) -> None:
+    def answered(outcome: WorkEnd, now: float) -> None:
         if _is_over(parts, binding, now):
             return
         bug = outcome.bug
@@ -383,7 +383,7 @@ def _is_over(parts: Parts, binding: PodOnItsWay, now: float) -> bool:
     return True
 
 
-def _note_failure(parts: Parts, pod: Pod, outcome: Outcome, now: float) -> None:
+def _note_failure(parts: Parts, pod: Pod, outcome: WorkEnd, now: float) -> None:
     del now
     if outcome.bug is not None:
         why = _blamed_for(parts, pod, outcome.bug)

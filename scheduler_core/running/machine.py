@@ -41,8 +41,8 @@ from scheduler_core.running.failures import LOST, Meaning, Reaction, WriteOutcom
 from scheduler_core.running.observing import observe
 from scheduler_core.running.parts import BindingStep, Eviction, Parts, PodOnItsWay
 from scheduler_core.running.refusing import LEFT_PENDING, refuse, why_left_pending
-from scheduler_core.running.waiting.asking import Asking, HeldCycle, Seen
-from scheduler_core.running.waiting.beside import Beside, Outcome
+from scheduler_core.running.waiting.asking import Asking, CycleInput, HeldCycle
+from scheduler_core.running.waiting.beside import Beside, WorkEnd
 from scheduler_core.running.waiting.permits import WaitingPods
 from scheduler_core.sampling import Search
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -195,7 +195,7 @@ class Machine:
                 self._asking.done(held)
         return self._out(now)
 
-    def ended(self, number: int, outcome: Outcome, now: float) -> Commands:
+    def ended(self, number: int, outcome: WorkEnd, now: float) -> Commands:
         """What went on beside the machine has ended."""
         then = self.parts.asking.pop(number, None)
         if then is not None:
@@ -262,7 +262,7 @@ class Machine:
             self._show(pod, None, now, problem=reason)
             self._leave_pending(queued, pod, reason, now)
             return
-        seen = Seen(parts.cache.snapshot(), self._nominated()) if held is None else held.seen
+        seen = CycleInput(parts.cache.snapshot(), self._nominated()) if held is None else held.seen
         self._is_trying = parts.do(
             pod, partial(self._cycle, pod, seen), partial(self._concluded, queued, held, seen), now
         )
@@ -287,8 +287,8 @@ class Machine:
         self,
         queued: QueuedPod,
         held: HeldCycle | None,
-        seen: Seen,
-        outcome: Outcome,
+        seen: CycleInput,
+        outcome: WorkEnd,
         now: float,
     ) -> None:
         """The cycle has ended."""
@@ -347,7 +347,7 @@ class Machine:
         )
         refuse(self.parts, pod, failed)
 
-    def _cycle(self, pod: Pod, seen: Seen) -> CycleResult:
+    def _cycle(self, pod: Pod, seen: CycleInput) -> CycleResult:
         parts = self.parts
         said = parts.said.get(pod.uid)
         if said is not None:  # the watch may not have shown it yet

@@ -25,10 +25,10 @@ from careen.cluster.snapshot_reader import server_version
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.client import CannotReachCluster, ServerAccess, connect, user_agent
 from careen.cluster.wire.errors import ClusterError
-from careen.scheduler.beside import Beside
 from careen.scheduler.measures import Measures
 from careen.scheduler.metrics import SchedulerMetrics
-from careen.scheduler.plugins import PluginError, installed_plugins, plugins_of, usable
+from careen.scheduler.plugins.beside import Beside
+from careen.scheduler.plugins.loading import PluginError, installed_plugins, plugins_of, usable
 from careen.scheduler.scheduler import Process, RunningScheduler
 from careen.scheduler.settings import BY_DEFAULT, ProcessSettings, doubt, process_settings
 from careen.scheduler.wire.server import Server

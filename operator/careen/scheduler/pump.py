@@ -13,7 +13,7 @@ from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.running.commands import Answered, Commands
 from scheduler_core.running.failures import WriteOutcome
 from scheduler_core.running.machine import Machine
-from scheduler_core.running.waiting.beside import Outcome
+from scheduler_core.running.waiting.beside import WorkEnd
 
 SLICE_SECONDS: Final = 0.004
 TICK_SECONDS: Final = 1.0
@@ -64,7 +64,7 @@ class Pump:
         self._metrics.took(self._monotonic() - now)
         self._carry_out(commands)
 
-    def ended(self, number: int, outcome: Outcome) -> None:
+    def ended(self, number: int, outcome: WorkEnd) -> None:
         """What went on beside the machine."""
         now = self._monotonic()
         commands = self.machine.ended(number, outcome, now)

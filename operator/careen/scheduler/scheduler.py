@@ -13,12 +13,12 @@ from typing import Final, Protocol
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.cluster.wire.transport import Clock
-from careen.scheduler.beside import Beside
 from careen.scheduler.feed import SchedulerFeed, watched
 from careen.scheduler.lease import Election, Won
 from careen.scheduler.log_lines import log_line
 from careen.scheduler.measures import Measures
 from careen.scheduler.metrics import SchedulerMetrics
+from careen.scheduler.plugins.beside import Beside
 from careen.scheduler.pod_events import PodEvents
 from careen.scheduler.pump import Pump
 from careen.scheduler.settings import ProcessSettings

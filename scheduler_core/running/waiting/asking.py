@@ -15,7 +15,7 @@ from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
 
-class Seen(Value, eq=False):
+class CycleInput(Value, eq=False):
     """What a cycle sees."""
 
     snapshot: Snapshot
@@ -29,7 +29,7 @@ class HeldCycle:
     queued: QueuedPod
     number: int
     calls: list[ExtenderCall]
-    seen: Seen
+    seen: CycleInput
 
 
 class Asking:
@@ -40,7 +40,9 @@ class Asking:
         self.held: HeldCycle | None = None
         self._of_bindings: dict[str, list[ExtenderCall]] = {}
 
-    def hold(self, parts: Parts, queued: QueuedPod, call: ExtenderCall, before: HeldCycle | None, seen: Seen) -> None:
+    def hold(
+        self, parts: Parts, queued: QueuedPod, call: ExtenderCall, before: HeldCycle | None, seen: CycleInput
+    ) -> None:
         """`before`: the same cycle, held for an earlier call."""
         number = parts.number()
         self.held = before or HeldCycle(queued, number, [], seen)

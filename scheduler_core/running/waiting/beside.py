@@ -9,7 +9,7 @@ from scheduler_core.extenders.asked_ahead import Unanswered
 from scheduler_core.values import Value
 
 
-class Outcome(Value, kw_only=True, eq=False):
+class WorkEnd(Value, kw_only=True, eq=False):
     """What the work returned, or what it raised (`bug`). `was_beside`: the machine has gone on meanwhile."""
 
     value: Any = None
@@ -17,13 +17,13 @@ class Outcome(Value, kw_only=True, eq=False):
     was_beside: bool = False
 
 
-Then = Callable[[Outcome, float], None]
-Beside = Callable[[int, Callable[[], Any]], Outcome | None]
+Then = Callable[[WorkEnd, float], None]
+Beside = Callable[[int, Callable[[], Any]], WorkEnd | None]
 """Does the work with this number. None: it goes on, and whoever does it calls `Machine.ended`."""
 
 
-def at_once(work: Callable[[], Any]) -> Outcome:
+def at_once(work: Callable[[], Any]) -> WorkEnd:
     try:
-        return Outcome(value=work())
+        return WorkEnd(value=work())
     except (Exception, Unanswered) as bug:
-        return Outcome(bug=bug)
+        return WorkEnd(bug=bug)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from careen.scheduler.beside import Beside
+from careen.scheduler.plugins.beside import Beside
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.verdict import SUCCESS
 from scheduler_core.plugins.node_name import NodeName
 from scheduler_core.running.commands import Bind, WriteStatus
 from scheduler_core.running.machine import Machine
-from scheduler_core.running.waiting.beside import Outcome
+from scheduler_core.running.waiting.beside import WorkEnd
+from tests.patience import LONG_SECONDS, until
 from tests.scheduler_core.running.world import World
-
-STORY_SECONDS = 60.0
 
 
 class Slow:
@@ -39,7 +37,7 @@ class Slow:
 
     def _at(self, method: str, pod: Any) -> Any:
         if method == self._method and pod.name == "slow":
-            assert self.may_go.wait(STORY_SECONDS)
+            assert self.may_go.wait(LONG_SECONDS)
             if self._raises:
                 raise RuntimeError("no more disk")
         self.calls.append(f"{method} {pod.name}")
@@ -85,106 +83,82 @@ class Town(World):
     def new_machine(self) -> Machine:
         return Machine(self.scheduler, beside=self.beside.start)
 
-    def _ended(self, number: int, outcome: Outcome) -> None:
+    def _ended(self, number: int, outcome: WorkEnd) -> None:
         self.collect(self.machine.ended(number, outcome, self.now))
 
     def binds(self) -> list[str]:
         return [each.pod.removeprefix("default/") for each in self.open if isinstance(each, Bind)]
 
     async def until(self, is_met: Callable[[], bool]) -> None:
-        async with asyncio.timeout(STORY_SECONDS):
-            while not is_met():
-                self.run(1)
-                await asyncio.sleep(0.001)
+        def goes_on() -> bool:
+            self.run(1)
+            return is_met()
 
-
-def on_a_loop(story: Callable[[], Awaitable[None]]) -> None:
-    async def play() -> None:
-        await story()
-
-    asyncio.run(play())
+        await until(goes_on)
 
 
 @pytest.mark.parametrize("method", ["filter", "reserve"])
-def test_while_a_cycle_waits_events_are_taken_and_no_other_pod_is_tried(method: str) -> None:
-    async def story() -> None:
-        town = Town(Slow(method))
-        town.run(3)
-        assert (town.binds(), town.machine.has_work) == ([], False)
-        town.create_node("n2")
-        town.deliver()
-        assert town.machine.parts.cache.sizes()["nodes"] == 2
-        town.plugin.may_go.set()
-        await town.until(lambda: town.binds() == ["slow", "quick"])
-
-    on_a_loop(story)
+async def test_while_a_cycle_waits_events_are_taken_and_no_other_pod_is_tried(method: str) -> None:
+    town = Town(Slow(method))
+    town.run(3)
+    assert (town.binds(), town.machine.has_work) == ([], False)
+    town.create_node("n2")
+    town.deliver()
+    assert town.machine.parts.cache.sizes()["nodes"] == 2
+    town.plugin.may_go.set()
+    await town.until(lambda: town.binds() == ["slow", "quick"])
 
 
-def test_a_pod_that_is_deleted_while_its_cycle_waits_is_not_bound_and_the_next_one_is() -> None:
-    async def story() -> None:
-        town = Town(Slow("filter"))
-        town.run(1)
-        town.remove("Pod", "slow")
-        town.deliver()
-        town.plugin.may_go.set()
-        await town.until(lambda: town.binds() == ["quick"])
-
-    on_a_loop(story)
+async def test_a_pod_that_is_deleted_while_its_cycle_waits_is_not_bound_and_the_next_one_is() -> None:
+    town = Town(Slow("filter"))
+    town.run(1)
+    town.remove("Pod", "slow")
+    town.deliver()
+    town.plugin.may_go.set()
+    await town.until(lambda: town.binds() == ["quick"])
 
 
-def test_while_pre_bind_waits_other_pods_are_bound() -> None:
-    async def story() -> None:
-        town = Town(Slow("pre_bind"))
-        town.run(2)
-        assert town.binds() == ["quick"]
-        town.plugin.may_go.set()
-        await town.until(lambda: town.binds() == ["quick", "slow"])
-
-    on_a_loop(story)
+async def test_while_pre_bind_waits_other_pods_are_bound() -> None:
+    town = Town(Slow("pre_bind"))
+    town.run(2)
+    assert town.binds() == ["quick"]
+    town.plugin.may_go.set()
+    await town.until(lambda: town.binds() == ["quick", "slow"])
 
 
-def test_what_was_reserved_is_released_when_the_plugin_has_answered() -> None:
-    async def story() -> None:
-        town = Town(Slow("pre_bind"))
-        town.run(1)
-        town.remove("Pod", "slow")
-        town.deliver()
-        assert town.plugin.calls[-1] == "reserve slow"
-        town.plugin.may_go.set()
-        await town.until(lambda: "unreserve slow" in town.plugin.calls)
-        assert town.plugin.calls.index("pre_bind slow") < town.plugin.calls.index("unreserve slow")
-        assert "slow" not in town.binds()
-
-    on_a_loop(story)
+async def test_what_was_reserved_is_released_when_the_plugin_has_answered() -> None:
+    town = Town(Slow("pre_bind"))
+    town.run(1)
+    town.remove("Pod", "slow")
+    town.deliver()
+    assert town.plugin.calls[-1] == "reserve slow"
+    town.plugin.may_go.set()
+    await town.until(lambda: "unreserve slow" in town.plugin.calls)
+    assert town.plugin.calls.index("pre_bind slow") < town.plugin.calls.index("unreserve slow")
+    assert "slow" not in town.binds()
 
 
 @pytest.mark.parametrize("method", ["filter", "reserve", "pre_bind"])
-def test_a_plugin_that_needs_longer_than_its_limit_fails_the_pod_and_stops_no_other(method: str) -> None:
-    async def story() -> None:
-        town = Town(Impatient(method))
-        town.run(1)
-        await town.until(lambda: "quick" in town.binds())
-        await town.until(lambda: any(isinstance(each, WriteStatus) for each in town.open))
-        (status,) = [each for each in town.open if isinstance(each, WriteStatus)]
-        assert (status.pod, status.reason) == ("default/slow", "SchedulerError")
-        assert "plugin Slow has not answered for 0.02 s" in status.message
-        assert town.beside.stuck["Slow"] == 1
-        town.plugin.may_go.set()
-        await town.until(lambda: not town.beside.stuck["Slow"])
-
-    on_a_loop(story)
+async def test_a_plugin_that_needs_longer_than_its_limit_fails_the_pod_and_stops_no_other(method: str) -> None:
+    town = Town(Impatient(method))
+    town.run(1)
+    await town.until(lambda: "quick" in town.binds())
+    await town.until(lambda: any(isinstance(each, WriteStatus) for each in town.open))
+    (status,) = [each for each in town.open if isinstance(each, WriteStatus)]
+    assert (status.pod, status.reason) == ("default/slow", "SchedulerError")
+    assert "plugin Slow has not answered for 0.02 s" in status.message
+    assert town.beside.stuck["Slow"] == 1
+    town.plugin.may_go.set()
+    await town.until(lambda: not town.beside.stuck["Slow"])
 
 
-def test_a_plugin_that_raises_after_it_waited_is_named() -> None:
-    async def story() -> None:
-        town = Town(Slow("filter", raises=True))
-        town.run(1)
-        town.plugin.may_go.set()
-        await town.until(lambda: any(isinstance(each, WriteStatus) for each in town.open))
-        (status,) = [each for each in town.open if isinstance(each, WriteStatus)]
-        assert status.message == "plugin Slow failed: RuntimeError('no more disk')"
-
-    on_a_loop(story)
+async def test_a_plugin_that_raises_after_it_waited_is_named() -> None:
+    town = Town(Slow("filter", raises=True))
+    town.run(1)
+    town.plugin.may_go.set()
+    await town.until(lambda: any(isinstance(each, WriteStatus) for each in town.open))
+    (status,) = [each for each in town.open if isinstance(each, WriteStatus)]
+    assert status.message == "plugin Slow failed: RuntimeError('no more disk')"
 
 
 def test_a_subclass_of_a_plugin_of_the_library_is_not_wrapped() -> None:

@@ -36,7 +36,7 @@ _POINT_OF: Final[Mapping[str, str]] = {
 }
 
 
-class Stopwatch(Protocol):
+class CycleWatch(Protocol):
     @property
     def clock(self) -> Callable[[], float]:
         """In seconds."""
@@ -48,7 +48,7 @@ class Stopwatch(Protocol):
         """One call of a plugin: for all nodes, if it handles them at once."""
 
 
-def timed(scheduler: Scheduler, watch: Stopwatch, *, each_plugin: bool) -> Scheduler:
+def timed(scheduler: Scheduler, watch: CycleWatch, *, each_plugin: bool) -> Scheduler:
     """`each_plugin`: also each call of a plugin, which costs much more. A point at which a plugin fails is not told."""
     changed = copy.copy(scheduler)
     changed._runners = {
@@ -59,7 +59,7 @@ def timed(scheduler: Scheduler, watch: Stopwatch, *, each_plugin: bool) -> Sched
 
 
 class _TimedRunner(Runner):
-    def __init__(self, plugins: PluginSet, profile: str, watch: Stopwatch) -> None:
+    def __init__(self, plugins: PluginSet, profile: str, watch: CycleWatch) -> None:
         super().__init__(plugins)
         self._scorer = _TimedScorer(plugins, profile, watch)
         self._profile = profile
@@ -87,7 +87,7 @@ class _TimedRunner(Runner):
 
 
 class _TimedScorer(Scorer):
-    def __init__(self, plugins: PluginSet, profile: str, watch: Stopwatch) -> None:
+    def __init__(self, plugins: PluginSet, profile: str, watch: CycleWatch) -> None:
         super().__init__(plugins)
         self._clock, self._told = watch.clock, watch.point
         self._pre_scored = ("PreScore", "Success", profile)
@@ -114,14 +114,14 @@ class _TimedPlugin:
 
     name: str
 
-    def __init__(self, plugin: Any, watch: Stopwatch) -> None:
+    def __init__(self, plugin: Any, watch: CycleWatch) -> None:
         for name in dir(plugin):
             if not name.startswith("_"):
                 value = getattr(plugin, name)
                 point = _POINT_OF.get(name)
                 setattr(self, name, value if point is None else self._timed(value, point, watch))
 
-    def _timed(self, method: Callable[..., Any], point: str, watch: Stopwatch) -> Callable[..., Any]:
+    def _timed(self, method: Callable[..., Any], point: str, watch: CycleWatch) -> Callable[..., Any]:
         @wraps(method)
         def call(*given: Any) -> Any:
             begun, status = watch.clock(), "Error"
@@ -135,7 +135,7 @@ class _TimedPlugin:
         return call
 
 
-def _timed_plugins(plugins: PluginSet, watch: Stopwatch) -> PluginSet:
+def _timed_plugins(plugins: PluginSet, watch: CycleWatch) -> PluginSet:
     each: dict[str, Plugin] = {name: _TimedPlugin(plugin, watch) for name, plugin in plugins.plugins.items()}
     return PluginSet(each, plugins.by_point, plugins.weights)
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from scheduler_core.framework.plugin_set import Factory
 from scheduler_core.plugin_contract import TooSlowError
-from scheduler_core.running.waiting.beside import Outcome
+from scheduler_core.running.waiting.beside import WorkEnd
 
 PATIENCE_SECONDS: Final = 0.004
 """As long as the machine runs at a time (pump.SLICE_SECONDS)."""
@@ -29,7 +29,7 @@ _MOST_STUCK: Final = 8
 """Calls that came to their limit and never ended. Then the plugin is not called again until one of them ends."""
 _LIBRARY: Final = "scheduler_core.plugins."
 
-Ended = Callable[[int, Outcome], None]
+Ended = Callable[[int, WorkEnd], None]
 Work = Callable[[], Any]
 
 
@@ -60,7 +60,7 @@ class Beside:
 
         return make
 
-    def start(self, number: int, work: Work) -> Outcome | None:
+    def start(self, number: int, work: Work) -> WorkEnd | None:
         """See `scheduler_core.running.waiting.beside.Beside`."""
         task = _Task(self, number, work)
         if self._running >= _MOST_THREADS:
@@ -76,13 +76,13 @@ class Beside:
 
     # ---- on the loop ----
 
-    def _begin(self, task: _Task) -> Outcome | None:
+    def _begin(self, task: _Task) -> WorkEnd | None:
         self._running += 1
         worker = self._idle.pop() if self._idle else _Worker(self._idle)
         worker.tasks.put(task)
         return self._wait(task)
 
-    def _wait(self, task: _Task) -> Outcome | None:
+    def _wait(self, task: _Task) -> WorkEnd | None:
         """Until the work is done, or a plugin has needed too long."""
         end = self.monotonic() + PATIENCE_SECONDS
         with task.news:
@@ -109,7 +109,7 @@ class Beside:
             task.is_abandoned = True
         self.stuck[call.plugin] += 1
         self._over()
-        self._tell(task, Outcome(bug=TooSlowError(call.plugin, f"has not answered for {call.limit:g} s")))
+        self._tell(task, WorkEnd(bug=TooSlowError(call.plugin, f"has not answered for {call.limit:g} s")))
 
     def _resume(self, task: _Task) -> None:
         if task.timer is not None:
@@ -124,9 +124,9 @@ class Beside:
         if outcome is not None:
             self._tell(task, outcome)
 
-    def _tell(self, task: _Task, outcome: Outcome) -> None:
+    def _tell(self, task: _Task, outcome: WorkEnd) -> None:
         assert self._ended is not None
-        self._ended(task.number, Outcome(value=outcome.value, bug=outcome.bug, was_beside=True))
+        self._ended(task.number, WorkEnd(value=outcome.value, bug=outcome.bug, was_beside=True))
 
     def _over(self) -> None:
         self._running -= 1
@@ -167,20 +167,20 @@ class _Task:
         self.is_urged = self.is_abandoned = False
         self.inside: _Call | None = None
         self.was_in = ""
-        self.outcome: Outcome | None = None
+        self.outcome: WorkEnd | None = None
         self.timer: asyncio.TimerHandle | None = None
         self._beside = beside
         self._work = work
 
     def run(self) -> None:
         """In its thread."""
-        outcome = Outcome()
+        outcome = WorkEnd()
         try:
-            outcome = Outcome(value=self._work())
+            outcome = WorkEnd(value=self._work())
         except _AbandonedError:
             pass
         except BaseException as bug:  # a plugin's SystemExit as well: it must not end the thread
-            outcome = Outcome(bug=bug)
+            outcome = WorkEnd(bug=bug)
         with self.news:
             self.outcome = outcome
             self.news.notify_all()
