@@ -13,6 +13,7 @@ from scheduler_core.config.configuration import DEFAULT_SCHEDULER_NAME, Configur
 from scheduler_core.config.fields import ConfigurationError, Section
 from scheduler_core.values import Value
 
+_LEASE_SECONDS_END: Final = 2**31  # leaseDurationSeconds of a Lease is an int32
 OUR_NAME: Final = "careen-scheduler"
 """Of the profile and of the Lease, if no other is configured."""
 BY_DEFAULT: Final[Mapping[str, Any]] = {"profiles": [{"schedulerName": OUR_NAME}]}
@@ -38,6 +39,8 @@ def process_settings(mapping: Mapping[str, Any], configuration: Configuration) -
         qps=max(0.0, _number(client, "qps")),
         burst=client.integer("burst", 100) or 100,
     )
+    if settings.burst < 0:
+        client.refuse("burst", f"{settings.burst}: must not be negative")
     for name in ("acceptContentTypes", "contentType"):
         if client.text(name, "application/json") not in ("", "application/json"):
             client.refuse(name, "this scheduler reads and writes application/json only; remove the field")
@@ -83,8 +86,8 @@ def _lease(section: Section, configuration: Configuration) -> LeaseSettings:
     )
     if section.text("resourceLock", "leases") != "leases":
         section.refuse("resourceLock", "only leases are supported")
-    if settings.lease_seconds < 1:
-        section.refuse("leaseDuration", f"{settings.lease_seconds:g}s: a Lease lasts at least 1s")
+    if not 1 <= settings.lease_seconds < _LEASE_SECONDS_END:
+        section.refuse("leaseDuration", f"{settings.lease_seconds:g}s: a Lease lasts from 1s to {_LEASE_SECONDS_END}s")
     if settings.lease_seconds <= settings.renew_seconds:
         section.refuse("leaseDuration", f"{settings.lease_seconds:g}s: must be longer than renewDeadline")
     if settings.renew_seconds <= settings.retry_seconds * 1.2:

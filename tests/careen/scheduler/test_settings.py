@@ -55,6 +55,8 @@ def test_without_a_limit_of_requests_the_api_server_limits_them(qps: float) -> N
         ({"clientConnection": {"contentType": "application/vnd.kubernetes.protobuf"}}, "clientConnection.contentType"),
         ({"clientConnection": {"qps": "fast"}}, "clientConnection.qps"),
         ({"leaderElection": {"leaseDuration": "900ms"}}, "leaderElection.leaseDuration"),
+        ({"leaderElection": {"leaseDuration": "600000h"}}, "leaderElection.leaseDuration"),
+        ({"clientConnection": {"burst": -1}}, "clientConnection.burst"),
         ({"delayCacheUntilActive": False}, "delayCacheUntilActive"),
         ({"enableProfiling": True}, "enableProfiling"),
         ({"metricsBindAddress": "0.0.0.0:10251"}, "metricsBindAddress"),
