@@ -12,7 +12,7 @@ from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.plugin_set import METHOD_OF, PluginSet, serves
 from scheduler_core.framework.runner import Runner
-from scheduler_core.plugin_contract import plugin_that_raised
+from scheduler_core.plugin_contract import TooSlowError, plugin_that_raised
 
 MOST_IN_A_ROW: Final = 3
 _SCORING: Final = frozenset({"preScore", "score"})
@@ -37,8 +37,10 @@ class BrokenPlugins:
                 del self._raised[each]
 
 
-def failure(runner: Runner, bug: Exception) -> tuple[str, str]:
+def failure(runner: Runner, bug: BaseException) -> tuple[str, str]:
     """The plugin that raised it ("" if unknown), and a sentence."""
+    if isinstance(bug, TooSlowError):
+        return bug.plugin, str(bug)
     plugin = plugin_that_raised(runner.plugins.plugins, bug.__traceback__)
     return plugin, f"plugin {plugin} failed: {bug!r}" if plugin else f"a plugin failed: {bug!r}"
 

@@ -22,6 +22,14 @@ class PluginContractError(TypeError):
         super().__init__(f'plugin "{plugin}": {method} returned {_shown(given)}; it must return {wanted}')
 
 
+class TooSlowError(Exception):
+    """A call of the plugin did not end in time. `problem`: such as "has not answered for 10 s"."""
+
+    def __init__(self, plugin: str, problem: str) -> None:
+        super().__init__(f"plugin {plugin} {problem}")
+        self.plugin = plugin
+
+
 def plugin_that_raised(plugins: Mapping[str, object], trace: TracebackType | None) -> str:
     """The plugin whose method the exception left last; "" if it came from elsewhere."""
     found = ""

@@ -57,6 +57,8 @@ def _pieces(text: str) -> list[tuple[str, str]]:
 
 def kind_of(value: object) -> str:
     """The type in words: "a string", "a mapping"."""
+    if value is None:
+        return "nothing"
     if isinstance(value, bool):
         return "a boolean"
     for kind, name in (

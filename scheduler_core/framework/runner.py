@@ -288,8 +288,12 @@ class Runner:
         verdict = self._beside(state, pod, node_info, nominated)
         return self.filter_node(state, pod, node_info, has_passed=has_passed) if verdict.is_success else verdict
 
+    def nominated_beside(self, pod: Pod, nominated: tuple[Pod, ...]) -> list[Pod]:
+        """Those beside which the pod must fit: of equal or higher priority."""
+        return [p for p in nominated if p.priority >= pod.priority and p.key != pod.key]
+
     def _beside(self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]) -> Verdict:
-        others = [p for p in nominated if p.priority >= pod.priority and p.key != pod.key] if nominated else ()
+        others = self.nominated_beside(pod, nominated) if nominated else ()
         if not others:
             return SUCCESS
         trial = state.copy()

@@ -5,14 +5,15 @@ Source: bindingCycle and handleBindingCycleError in pkg/scheduler/schedule_one.g
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from scheduler_core import broken_plugins
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.extenders.asked_ahead import Unanswered
-from scheduler_core.framework.binding import BindingCycle, blamed
+from scheduler_core.framework.binding import BindingCycle, BindingProgress, blamed
 from scheduler_core.framework.verdict import Verdict, VerdictCode, error
 from scheduler_core.model.pod import Pod
 from scheduler_core.plugin_contract import check_verdict
@@ -35,6 +36,7 @@ from scheduler_core.running.commands import (
 from scheduler_core.running.failures import Reaction, WriteOutcome
 from scheduler_core.running.parts import BindingStep, Parts, PodOnItsWay
 from scheduler_core.running.refusing import nominate, refuse
+from scheduler_core.running.waiting.beside import WorkEnd
 from scheduler_core.running.waiting.permits import LONGEST_SECONDS
 from scheduler_core.snapshot.snapshot import UnknownPodError
 
@@ -65,11 +67,22 @@ def start(parts: Parts, queued: QueuedPod, result: CycleResult, now: float) -> N
         feasible=len(result.diagnosis.passed),
     )
     parts.bindings[pod.uid] = binding
-    try:
-        progress = _cycle(parts, pod).reserve(state, pod, node)
-    except Exception as bug:  # of a plugin: it must not stop the scheduling of other pods
-        fail(parts, binding, _blamed_for(parts, pod, bug), now)
+    reserve = partial(_cycle(parts, pod).reserve, state, pod, node)
+    if parts.do(pod, reserve, partial(_reserved, parts, binding), now):
+        binding.is_asking = True
+        parts.reserving += 1
+
+
+def _reserved(parts: Parts, binding: PodOnItsWay, outcome: WorkEnd, now: float) -> None:
+    """Reserve and Permit have ended."""
+    parts.reserving -= outcome.was_beside
+    pod, node = binding.pod, binding.node
+    if _is_over(parts, binding, now):
         return
+    if outcome.bug is not None:  # of a plugin: it must not stop the scheduling of other pods
+        fail(parts, binding, _blamed_for(parts, pod, outcome.bug), now)
+        return
+    progress: BindingProgress = outcome.value
     if progress.waits or progress.verdict.is_success:
         volumes.reserve(parts, binding)
     if progress.waits:
@@ -124,18 +137,26 @@ def _permitted(parts: Parts, binding: PodOnItsWay, now: float) -> None:
 def prepare(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     """The PreBind plugins in their order. Call it again when something has changed that one of them waits for."""
     plugins = parts.scheduler.runner(binding.pod).plugins.at("preBind")
-    for plugin in plugins[binding.prepared :]:
-        if isinstance(plugin, VolumeBinding):
-            verdict = volumes.bind(parts, binding, plugin.args.bind_timeout_seconds, now)
-        else:
-            verdict = _asked(parts, plugin, "pre_bind", binding)
-        if verdict.code is VerdictCode.WAIT:
-            return
-        if not verdict.is_success and not verdict.is_skip:
-            fail(parts, binding, blamed(verdict, plugin.name, "PreBind"), now)
-            return
-        binding.prepared += 1
-    _bind(parts, binding, now)
+    if binding.is_asking:
+        return
+    if binding.prepared == len(plugins):
+        _bind(parts, binding, now)
+        return
+    plugin = plugins[binding.prepared]
+    if isinstance(plugin, VolumeBinding):
+        _prepared(parts, binding, plugin, volumes.bind(parts, binding, plugin.args.bind_timeout_seconds, now), now)
+    else:
+        _ask(parts, plugin, "pre_bind", binding, partial(_prepared, parts, binding, plugin), now=now)
+
+
+def _prepared(parts: Parts, binding: PodOnItsWay, plugin: Any, verdict: Verdict, now: float) -> None:
+    if verdict.code is VerdictCode.WAIT:
+        return
+    if not verdict.is_success and not verdict.is_skip:
+        fail(parts, binding, blamed(verdict, plugin.name, "PreBind"), now)
+        return
+    binding.prepared += 1
+    prepare(parts, binding, now)
 
 
 def volume_changed(parts: Parts, kind: str, key: str, claim: str, now: float) -> None:
@@ -165,17 +186,34 @@ def _bind(parts: Parts, binding: PodOnItsWay, now: float) -> None:
         parts.asked[number] = (pod.uid, asked.call)
         parts.out.append(AskExtender(number=number, call=asked.call))
         return
-    for plugin in parts.scheduler.runner(pod).plugins.at("bind") if verdict is None else ():
-        if isinstance(plugin, DefaultBinder):
-            send_bind(parts, binding)
-            return
-        given = _asked(parts, plugin, "bind", binding)
-        if not given.is_skip:
-            verdict = given.by(plugin.name)
-            break
     if verdict is None:
+        _bind_by(parts, binding, 0, now)
+    else:
+        _bind_ended(parts, binding, verdict, now)
+
+
+def _bind_by(parts: Parts, binding: PodOnItsWay, place: int, now: float) -> None:
+    """The Bind plugins from this place on, until one does not skip the pod."""
+    plugins = parts.scheduler.runner(binding.pod).plugins.at("bind")
+    if place == len(plugins):
         fail(parts, binding, "all bind plugins skipped the pod", now)
-    elif verdict.is_success:
+        return
+    plugin = plugins[place]
+    if isinstance(plugin, DefaultBinder):
+        send_bind(parts, binding)
+        return
+
+    def given(verdict: Verdict, now: float) -> None:
+        if verdict.is_skip:
+            _bind_by(parts, binding, place + 1, now)
+        else:
+            _bind_ended(parts, binding, verdict.by(plugin.name), now)
+
+    _ask(parts, plugin, "bind", binding, given, now=now)
+
+
+def _bind_ended(parts: Parts, binding: PodOnItsWay, verdict: Verdict, now: float) -> None:
+    if verdict.is_success:
         bound(parts, binding, now)
     else:
         fail(parts, binding, verdict, now)
@@ -199,10 +237,8 @@ def bound(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     pod = binding.pod
     binding.step, binding.look_at = BindingStep.SEEN, now + UNSEEN_SECONDS
     for plugin in parts.scheduler.runner(pod).plugins.at("postBind"):
-        try:
-            plugin.post_bind(binding.state, pod, binding.node)
-        except Exception as bug:  # the pod is bound all the same
-            _note_failure(parts, pod, bug)
+        post_bind = partial(plugin.post_bind, binding.state, pod, binding.node)
+        parts.do(pod, post_bind, partial(_note_failure, parts, pod), now)  # the pod is bound all the same
     parts.out.append(Count(metric="schedule_attempts_total", label="scheduled"))
     attempts, first = binding.queued.attempts, binding.queued.first_attempt_at
     assert first is not None
@@ -242,13 +278,13 @@ def seen(parts: Parts, uid: str, node: str, now: float) -> None:
         bound(parts, binding, now)
         _end(parts, binding)
     else:
-        _release(parts, binding)
+        _release(parts, binding, now)
     parts.queue.done(binding.pod)
 
 
-def gone(parts: Parts, binding: PodOnItsWay) -> None:
+def gone(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     """The pod was deleted, or is another pod now."""
-    _release(parts, binding)
+    _release(parts, binding, now)
     parts.queue.done(binding.pod)
 
 
@@ -273,7 +309,7 @@ def fail(
     pod, message = binding.pod, why if isinstance(why, str) else why.message
     if isinstance(why, Verdict) and why.is_rejection and why.plugin:
         refused_by = (why.plugin,)
-    _release(parts, binding, is_reserved=is_reserved)
+    _release(parts, binding, now, is_reserved=is_reserved)
     queued, found = binding.queued, parts.cache.find("Pod", pod.key)
     if not found.terminating:  # a pod on its way is cached, without a node: else `seen` or `gone` has ended its way
         queued.pod = found
@@ -286,13 +322,10 @@ def fail(
     parts.queue.done(pod)
 
 
-def _release(parts: Parts, binding: PodOnItsWay, *, is_reserved: bool = True) -> None:
+def _release(parts: Parts, binding: PodOnItsWay, now: float, *, is_reserved: bool = True) -> None:
     pod = binding.pod
-    if is_reserved:
-        try:
-            _cycle(parts, pod).give_up(binding.state, pod, binding.node)
-        except Exception as bug:  # the room on the node is free all the same
-            _note_failure(parts, pod, bug)
+    if is_reserved and not binding.is_asking:  # else when the plugin has answered
+        _give_up(parts, binding, now)
     volumes.release(parts, binding)
     with suppress(UnknownPodError):  # a deletion or another pod of this name came first
         parts.cache.forget(pod.key, uid=pod.uid)
@@ -305,21 +338,59 @@ def _end(parts: Parts, binding: PodOnItsWay) -> None:
     parts.permits.show(binding.pod.uid, ())
 
 
-def _asked(parts: Parts, plugin: Any, method: str, binding: PodOnItsWay) -> Verdict:
-    """An error if the plugin raises."""
-    try:
-        verdict: Verdict = getattr(plugin, method)(binding.state, binding.pod, binding.node)
-        check_verdict(plugin.name, method, verdict)
-    except Exception as bug:  # it must not stop the scheduling of other pods
-        return error(_blamed_for(parts, binding.pod, bug))
+def _give_up(parts: Parts, binding: PodOnItsWay, now: float) -> None:
+    """Unreserve. The room on the node is free all the same if it fails."""
+    pod = binding.pod
+    give_up = partial(_cycle(parts, pod).give_up, binding.state, pod, binding.node)
+    parts.do(pod, give_up, partial(_note_failure, parts, pod), now)
+
+
+def _ask(
+    parts: Parts,
+    plugin: Any,
+    method: str,
+    binding: PodOnItsWay,
+    then: Callable[[Verdict, float], None],
+    *,
+    now: float,
+) -> None:
+    """`then` gets an error if the plugin raises: it must not stop the scheduling of other pods. It is not called if the
+    pod is no longer on its way."""
+
+    def answered(outcome: WorkEnd, now: float) -> None:
+        if _is_over(parts, binding, now):
+            return
+        bug = outcome.bug
+        then(outcome.value if bug is None else error(_blamed_for(parts, binding.pod, bug)), now)
+
+    if parts.do(binding.pod, partial(_verdict, plugin, method, binding), answered, now):
+        binding.is_asking = True
+
+
+def _verdict(plugin: Any, method: str, binding: PodOnItsWay) -> Verdict:
+    verdict: Verdict = getattr(plugin, method)(binding.state, binding.pod, binding.node)
+    check_verdict(plugin.name, method, verdict)
     return verdict
 
 
-def _note_failure(parts: Parts, pod: Pod, bug: Exception) -> None:
-    parts.out.append(Note(verbosity=0, text="A plugin failed", pod=pod.key, why=_blamed_for(parts, pod, bug)))
+def _is_over(parts: Parts, binding: PodOnItsWay, now: float) -> bool:
+    """Whether the pod left its way while a plugin was asked. Then what plugins reserved is released now."""
+    was_asking, binding.is_asking = binding.is_asking, False
+    if parts.bindings.get(binding.pod.uid) is binding:
+        return False
+    if was_asking and binding.step is not BindingStep.SEEN:
+        _give_up(parts, binding, now)
+    return True
 
 
-def _blamed_for(parts: Parts, pod: Pod, bug: Exception) -> str:
+def _note_failure(parts: Parts, pod: Pod, outcome: WorkEnd, now: float) -> None:
+    del now
+    if outcome.bug is not None:
+        why = _blamed_for(parts, pod, outcome.bug)
+        parts.out.append(Note(verbosity=0, text="A plugin failed", pod=pod.key, why=why))
+
+
+def _blamed_for(parts: Parts, pod: Pod, bug: BaseException) -> str:
     return broken_plugins.failure(parts.scheduler.runner(pod), bug)[1]
 
 

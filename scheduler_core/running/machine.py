@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from scheduler_core import broken_plugins
 from scheduler_core.broken_plugins import BrokenPlugins
-from scheduler_core.cache.changes import Changes
+from scheduler_core.cache.changes import Change, Changes
 from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.cache.events import Event, Listing, Sync, read_event
 from scheduler_core.cycle import Scheduler
@@ -40,7 +41,8 @@ from scheduler_core.running.failures import LOST, Meaning, Reaction, WriteOutcom
 from scheduler_core.running.observing import observe
 from scheduler_core.running.parts import BindingStep, Eviction, Parts, PodOnItsWay
 from scheduler_core.running.refusing import LEFT_PENDING, refuse, why_left_pending
-from scheduler_core.running.waiting.asking import Asking, HeldCycle
+from scheduler_core.running.waiting.asking import Asking, CycleInput, HeldCycle
+from scheduler_core.running.waiting.beside import Beside, WorkEnd
 from scheduler_core.running.waiting.permits import WaitingPods
 from scheduler_core.sampling import Search
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -59,6 +61,7 @@ class Attempt(Value, kw_only=True):
     at: float
     snapshot: Snapshot
     nominated: Nominated
+    began: float | None = None
     result: CycleResult | None
     problem: str = ""
     is_error: bool = False
@@ -85,8 +88,10 @@ class Machine:
     """Schedules the pods of the scheduler's profiles.
 
     `awaits`: the kinds that must have been listed before the first pod is placed. `permits`: shared with Permit plugins
-    that decide later. `on_attempt` sees each try to place a pod, before its commands. `ahead`: that of the scheduler's
-    extenders; without it they are asked inside the cycle. No other pod is tried while one waits for an extender.
+    that decide later. `on_attempt` sees each try to place a pod, before its commands, and `on_change` each change of
+    an object. `ahead`: that of the scheduler's extenders; without it they are asked inside the cycle. `beside` does
+    what asks plugins with `may_wait`; without it they are asked inside the machine. No other pod is tried while one
+    waits for an extender or a plugin. `measured` may replace the scheduler of a cycle by one that decides the same.
     """
 
     def __init__(
@@ -97,6 +102,9 @@ class Machine:
         permits: WaitingPods | None = None,
         on_attempt: Callable[[Attempt], None] | None = None,
         ahead: AskedAhead | None = None,
+        beside: Beside | None = None,
+        measured: Callable[[Scheduler], Scheduler] | None = None,
+        on_change: Callable[[Change], None] | None = None,
     ) -> None:
         evictions: dict[str, Eviction] = {}
         queue = queue_for(scheduler, is_preempting=lambda pod: pod.uid in evictions and evictions[pod.uid].holds)
@@ -110,6 +118,16 @@ class Machine:
         self._broken = BrokenPlugins()
         self._next_start = 0
         self._asking = Asking(ahead)
+        self._is_trying = False
+        self._began = 0.0
+        self._measured = measured
+        self._on_change = on_change
+        self.parts.beside = beside
+        self.parts.asking_profiles = frozenset(
+            name
+            for name, runner in scheduler.runners.items()
+            if any(getattr(plugin, "may_wait", False) for plugin in runner.plugins.plugins.values())
+        )
 
     def __repr__(self) -> str:
         return f"<Machine {self.parts.scheduler!r} queued={len(self.parts.queue)}>"
@@ -126,6 +144,8 @@ class Machine:
         read = read_event(event)
         for change in self.parts.cache.apply_read(read):
             observe(self.parts, change, now)
+            if self._on_change is not None:
+                self._on_change(change)
         if isinstance(read, Listing):
             self._awaits.discard(read.kind)
         return self._out(now)
@@ -137,14 +157,18 @@ class Machine:
     @property
     def has_work(self) -> bool:
         """Whether `next` has something to do now."""
-        can_try = not self._awaits and self._asking.held is None
-        return (can_try and self.parts.queue.has_next) or any(each.is_ready() for each in self._lists)
+        return (self._can_try and self.parts.queue.has_next) or any(each.is_ready() for each in self._lists)
+
+    @property
+    def _can_try(self) -> bool:
+        is_asking = self._asking.held is not None or self._is_trying or self.parts.reserving
+        return not self._awaits and not is_asking
 
     def next(self, now: float) -> Commands:
         """Applies one slice of a list, and tries the next pod of the queue, if there is one. Raises the error of a page
         that cannot be read; the kind must then be listed again."""
         self._apply_slice(now)
-        if not self._awaits and self._asking.held is None:
+        if self._can_try:
             queued = self.parts.queue.pop()
             if queued is not None:
                 self._attempt(queued, now)
@@ -167,7 +191,15 @@ class Machine:
         held = self._asking.answered(self.parts, number, answer, now)
         if held is not None:
             self._attempt(held.queued, now, held)
-            self._asking.done(held)
+            if not self._is_trying:
+                self._asking.done(held)
+        return self._out(now)
+
+    def ended(self, number: int, outcome: WorkEnd, now: float) -> Commands:
+        """What went on beside the machine has ended."""
+        then = self.parts.asking.pop(number, None)
+        if then is not None:
+            then(outcome, now)
         return self._out(now)
 
     def tick(self, now: float) -> Commands:
@@ -219,6 +251,25 @@ class Machine:
     def _attempt(self, queued: QueuedPod, now: float, held: HeldCycle | None = None) -> None:
         """`held`: what the cycle saw before it had to wait for an extender."""
         parts = self.parts
+        pod = self._still_wanted(queued)
+        if pod is None:
+            return
+        if held is None:
+            self._began = now
+            parts.out.append(Note(verbosity=3, text="Attempting to schedule pod", pod=pod.key))
+        reason = why_left_pending(pod)
+        if reason:
+            self._show(pod, None, now, problem=reason)
+            self._leave_pending(queued, pod, reason, now)
+            return
+        seen = CycleInput(parts.cache.snapshot(), self._nominated()) if held is None else held.seen
+        self._is_trying = parts.do(
+            pod, partial(self._cycle, pod, seen), partial(self._concluded, queued, held, seen), now
+        )
+
+    def _still_wanted(self, queued: QueuedPod) -> Pod | None:
+        """The pod as it is now; None if it needs no node any more."""
+        parts = self.parts
         pod: Pod | None = parts.cache.find("Pod", queued.key)
         if (
             pod is None
@@ -228,23 +279,38 @@ class Machine:
             or parts.cache.assumed_node(pod.key)
         ):
             parts.queue.done(queued.pod)
-            return
+            return None
         queued.pod = pod
-        if held is None:
-            parts.out.append(Note(verbosity=3, text="Attempting to schedule pod", pod=pod.key))
-        reason = why_left_pending(pod)
-        if reason:
-            self._show(pod, None, now, problem=reason)
-            self._leave_pending(queued, pod, reason, now)
-            return
-        try:
-            result = self._cycle(pod, now, held)
-        except Unanswered as asked:
-            self._asking.hold(parts, queued, asked.call, held, self._nominated())
-            return
-        except Exception as bug:  # of a plugin: it must not stop the scheduling of other pods
-            self._failed(queued, pod, bug, now)
-            return
+        return pod
+
+    def _concluded(
+        self,
+        queued: QueuedPod,
+        held: HeldCycle | None,
+        seen: CycleInput,
+        outcome: WorkEnd,
+        now: float,
+    ) -> None:
+        """The cycle has ended."""
+        self._is_trying = False
+        pod = self._still_wanted(queued) if outcome.was_beside else queued.pod
+        if pod is not None:
+            if isinstance(outcome.bug, Unanswered):
+                self._asking.hold(self.parts, queued, outcome.bug.call, held, seen)
+            elif outcome.bug is not None:  # of a plugin: it must not stop the scheduling of other pods
+                self._failed(queued, pod, outcome.bug, now)
+            else:
+                self._follow(queued, pod, outcome.value, now)
+        if held is not None and outcome.was_beside:
+            self._asking.done(held)
+
+    def _follow(self, queued: QueuedPod, pod: Pod, result: CycleResult, now: float) -> None:
+        """What the cycle has decided."""
+        parts = self.parts
+        if result.next_start is not None:
+            self._next_start = result.next_start
+        self._broken.worked(pod.spec.scheduler_name, result, parts.scheduler.runner(pod))
+        self._show(pod, result, now)
         if result.node is not None and not result.unknown:
             binding.start(parts, queued, result, now)
             return
@@ -259,7 +325,7 @@ class Machine:
         if preemption is not None and preemption.victims:
             evicting.begin(parts, pod, preemption.node, preemption.victims, now)
 
-    def _failed(self, queued: QueuedPod, pod: Pod, bug: Exception, now: float) -> None:
+    def _failed(self, queued: QueuedPod, pod: Pod, bug: BaseException, now: float) -> None:
         parts, profile = self.parts, pod.spec.scheduler_name
         runner = parts.scheduler.runner(pod)
         plugin, problem = broken_plugins.failure(runner, bug)
@@ -281,22 +347,15 @@ class Machine:
         )
         refuse(self.parts, pod, failed)
 
-    def _cycle(self, pod: Pod, now: float, held: HeldCycle | None) -> CycleResult:
+    def _cycle(self, pod: Pod, seen: CycleInput) -> CycleResult:
         parts = self.parts
         said = parts.said.get(pod.uid)
         if said is not None:  # the watch may not have shown it yet
             pod = replace_value(pod, nominated_node_name=said.nominated_node)
-        result = parts.scheduler.schedule(
-            parts.cache.snapshot() if held is None else held.snapshot,
-            pod,
-            nominated=self._nominated() if held is None else held.nominated,
-            search=self._search(pod.spec.scheduler_name),
+        scheduler = parts.scheduler if self._measured is None else self._measured(parts.scheduler)
+        return scheduler.schedule(
+            seen.snapshot, pod, nominated=seen.nominated, search=self._search(pod.spec.scheduler_name)
         )
-        if result.next_start is not None:
-            self._next_start = result.next_start
-        self._broken.worked(pod.spec.scheduler_name, result, parts.scheduler.runner(pod))
-        self._show(pod, result, now)
-        return result
 
     def _search(self, profile_name: str) -> Search | None:
         """None checks every node: what kube-scheduler leaves out without a percentageOfNodesToScore may be better."""
@@ -318,6 +377,7 @@ class Machine:
                 Attempt(
                     pod=pod,
                     at=now,
+                    began=self._began,
                     snapshot=snapshot,
                     nominated=nominated,
                     result=result,

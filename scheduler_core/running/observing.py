@@ -74,7 +74,7 @@ def _pod_gone(parts: Parts, pod: Pod, assumed: str, now: float) -> None:
     node = pod.node_name or assumed
     on_its_way = parts.bindings.get(pod.uid)
     if on_its_way is not None:
-        binding.gone(parts, on_its_way)
+        binding.gone(parts, on_its_way, now)
     if not pod.node_name:
         _leave(parts, pod)
     parts.evictions.pop(pod.uid, None)

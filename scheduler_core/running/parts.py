@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from scheduler_core.cache.cluster_cache import ClusterCache
 from scheduler_core.cycle import Scheduler
@@ -14,6 +16,7 @@ from scheduler_core.model.storage.volumes import PersistentVolume, PersistentVol
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.scheduling_queue import SchedulingQueue
 from scheduler_core.running.commands import Command
+from scheduler_core.running.waiting.beside import Beside, Then, at_once
 from scheduler_core.running.waiting.permits import WaitingPods
 from scheduler_core.running.writes import Writes
 
@@ -47,7 +50,7 @@ class PodOnItsWay:
     `is_doubtful`: some Bind of it had no answer; `refused`: why a later one certainly failed.
     `permits`: the Permit plugins that still make it wait, each with the end of its patience. `volumes`: what PreBind
     of VolumeBinding writes; `prepared`: how many PreBind plugins are done. `evaluated` and `feasible`: how many nodes
-    its cycle checked, and how many passed."""
+    its cycle checked, and how many passed. `is_asking`: one of its plugins is being asked beside the machine."""
 
     queued: QueuedPod
     pod: Pod
@@ -63,6 +66,7 @@ class PodOnItsWay:
     permits: dict[str, float] = field(default_factory=dict)
     volumes: list[VolumeToBind] = field(default_factory=list)
     prepared: int = 0
+    is_asking: bool = False
 
     @property
     def is_before_bind(self) -> bool:
@@ -106,11 +110,32 @@ class Parts:
     out: list[Command] = field(default_factory=list)
     asked: dict[int, tuple[str, ExtenderCall]] = field(default_factory=dict)
     """What extenders were asked for the binding of the pod with this uid, by number."""
+    beside: Beside | None = None
+    asking_profiles: frozenset[str] = frozenset()
+    """The profiles with plugins that may be asked beside the machine."""
+    asking: dict[int, Then] = field(default_factory=dict)
+    """What goes on beside the machine, by number."""
+    reserving: int = 0
+    """Pods whose Reserve and Permit plugins are asked beside the machine. Until then no other pod is tried."""
     last_number: int = 0
 
     def number(self) -> int:
         self.last_number += 1
         return self.last_number
+
+    def do(self, pod: Pod, work: Callable[[], Any], then: Then, now: float) -> bool:
+        """Work in which plugins of the pod's profile are called. True: it goes on beside the machine, and `then` is
+        called later; otherwise it was called."""
+        if self.beside is None or pod.spec.scheduler_name not in self.asking_profiles:
+            then(at_once(work), now)
+            return False
+        number = self.number()
+        outcome = self.beside(number, work)
+        if outcome is None:
+            self.asking[number] = then
+            return True
+        then(outcome, now)
+        return False
 
     def is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self.scheduler.runners

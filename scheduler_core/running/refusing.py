@@ -23,7 +23,9 @@ def why_left_pending(pod: Pod) -> str:
 def refuse(parts: Parts, pod: Pod, failed: FailedCycle) -> None:
     """`failed`: the pod is in the queue again."""
     parts.out.append(Count(metric="schedule_attempts_total", label=_result_of(failed)))
-    parts.out.append(Note(verbosity=2, text="Unable to schedule pod; no fit; waiting", pod=pod.key, why=failed.message))
+    is_error = failed.reason == "SchedulerError"
+    text = "Error scheduling pod; retrying" if is_error else "Unable to schedule pod; no fit; waiting"
+    parts.out.append(Note(verbosity=0 if is_error else 2, text=text, pod=pod.key, why=failed.message))
     is_news = write_refusal(parts, pod, failed)
     if is_news:
         parts.out.append(

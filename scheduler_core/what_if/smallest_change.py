@@ -7,7 +7,7 @@ from typing import Final
 
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.runner import Runner
+from scheduler_core.framework.runner import Nominated, Runner
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.node import UNSCHEDULABLE_TAINT_KEY
 from scheduler_core.model.pod import Pod
@@ -26,6 +26,7 @@ _MOST_NODES: Final = 2_000
 """Nodes whose refusals are read in full. In a larger cluster, those with the most room of each kind of refusal."""
 _MOST_SHAPES: Final = 6
 _MOST_NEW_NODES: Final = 10
+_NOBODY: Final[Nominated] = {}
 
 
 class HelpfulChange(Value, kw_only=True, rename="camel"):
@@ -45,15 +46,18 @@ class NewNodes(Value, kw_only=True, rename="camel"):
     pods: int
 
 
-def smallest_changes(scheduler: Scheduler, snapshot: Snapshot, pod: Pod, most: int = 3) -> tuple[HelpfulChange, ...]:
+def smallest_changes(
+    scheduler: Scheduler, snapshot: Snapshot, pod: Pod, most: int = 3, *, nominated: Nominated = _NOBODY
+) -> tuple[HelpfulChange, ...]:
     """For each kind of change its best node; first those with the fewest orders, then with the least to free. Empty for
-    a pod that a plugin refuses before it looks at nodes."""
+    a pod that a plugin refuses before it looks at nodes. `nominated`: as in `Scheduler.schedule`; these pods keep their
+    room."""
     runner, state = scheduler.runner(pod), CycleState()
     prepared = runner.pre_filter(state, pod, NodeList(snapshot, None, scheduler.rules))
     if prepared.refusal:
         return ()
     best: dict[tuple[str, ...], HelpfulChange] = {}
-    for info, verdicts in _refused(scheduler, runner, state, snapshot, pod):
+    for info, verdicts in _refused(scheduler, runner, state, snapshot, pod, nominated=nominated):
         orders = [_order(pod, info, scheduler, name, verdict) for name, verdict in verdicts.items()]
         if not orders or None in orders:
             continue
@@ -102,14 +106,18 @@ def _amounts(snapshot: Snapshot, name: str) -> tuple[int, int]:
 
 
 def _refused(
-    scheduler: Scheduler, runner: Runner, state: CycleState, snapshot: Snapshot, pod: Pod
+    scheduler: Scheduler, runner: Runner, state: CycleState, snapshot: Snapshot, pod: Pod, *, nominated: Nominated
 ) -> Iterator[tuple[NodeInfo, Mapping[str, Verdict]]]:
     """The nodes with the refusals of all plugins."""
     infos: list[NodeInfo] = list(NodeList(snapshot, None, scheduler.rules))
     if len(infos) > _MOST_NODES:
         infos = sorted(infos, key=lambda info: max(_shortage(pod, info, scheduler), default=0.0))[:_MOST_NODES]
-    for info in infos:
-        verdicts = runner.every_verdict(state, pod, info)
+    for alone in infos:
+        info, trial = alone, state
+        for other in runner.nominated_beside(pod, nominated.get(alone.name, ())):
+            info, trial = info.with_pod(other), trial.copy()
+            runner.add_pod(trial, pod, other, info)
+        verdicts = runner.every_verdict(trial, pod, info)
         yield info, {name: verdict for name, verdict in verdicts.items() if not verdict.is_success}
 
 
@@ -156,14 +164,21 @@ def _tolerate(pod: Pod, info: NodeInfo, scheduler: Scheduler, verdict: Verdict) 
     refusing = [
         taint for taint in info.node.taints if taint.keeps_pods_away and not tolerated(taint, pod.spec.tolerations)
     ]
-    cordons = [taint.key == UNSCHEDULABLE_TAINT_KEY for taint in refusing]
-    troubles = [taint.key.rpartition("/")[2] for taint in refusing if taint.key.startswith("node.kubernetes.io/")]
-    if all(cordons):
-        return _uncordon(info)
-    if troubles:
-        return f"mend {info.name}, which is {' and '.join(troubles)}"
-    taints = [f"{each.key}{'=' if each.value else ''}{each.value}:{each.effect}" for each in refusing]
-    return f"tolerate {' and '.join(taints)} of {info.name}"
+    is_cordoned = any(taint.key == UNSCHEDULABLE_TAINT_KEY for taint in refusing)
+    others = [taint for taint in refusing if taint.key != UNSCHEDULABLE_TAINT_KEY]
+    troubles = [taint.key.rpartition("/")[2] for taint in others if taint.key.startswith(_NODE_TROUBLES)]
+    taints = [
+        f"{each.key}{'=' if each.value else ''}{each.value}:{each.effect}"
+        for each in others
+        if not each.key.startswith(_NODE_TROUBLES)
+    ]
+    orders = [f"tolerate {' and '.join(taints)} of {info.name}"] if taints else []
+    orders += [f"mend {info.name}, which is {' and '.join(troubles)}"] if troubles else []
+    orders += [_uncordon(info)] if is_cordoned and not (orders and info.node.unschedulable) else []
+    return " and ".join(orders)  # NodeUnschedulable says the cordon of an unschedulable node
+
+
+_NODE_TROUBLES: Final = "node.kubernetes.io/"
 
 
 def _uncordon(info: NodeInfo) -> str:

@@ -26,7 +26,7 @@ def test_pods_that_name_the_scheduler_are_bound_and_others_are_left_alone(schedu
     wait_until(lambda: schedulers.unbound() == ["theirs"], scheduler.program.tail)
     schedulers.judge()
     assert {each["user"]["username"] for each in schedulers.bindings()} == {f"system:serviceaccount:careen:{NAME}"}
-    assert scheduler.has_said('"Successfully bound pod to node" pod="shop/web-15"')
+    scheduler.says('"Successfully bound pod to node" pod="shop/web-15"')  # after the answer, which may come late
     with urlopen(f"http://127.0.0.1:{scheduler.port}/metrics", timeout=30) as metrics:
         assert f'attempts_total{{profile="{NAME}",result="scheduled"}} 16.0' in metrics.read().decode()
     assert "theirs" not in scheduler.program.log.read_text()

@@ -25,10 +25,12 @@ from careen.cluster.snapshot_reader import server_version
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.client import CannotReachCluster, ServerAccess, connect, user_agent
 from careen.cluster.wire.errors import ClusterError
+from careen.scheduler.measures import Measures
 from careen.scheduler.metrics import SchedulerMetrics
-from careen.scheduler.plugins import PluginError, installed_plugins, plugins_of
+from careen.scheduler.plugins.beside import Beside
+from careen.scheduler.plugins.loading import PluginError, installed_plugins, plugins_of, usable
 from careen.scheduler.scheduler import Process, RunningScheduler
-from careen.scheduler.settings import BY_DEFAULT, ProcessSettings, process_settings
+from careen.scheduler.settings import BY_DEFAULT, ProcessSettings, doubt, process_settings
 from careen.scheduler.wire.server import Server
 from careen.settings import yaml_text
 from scheduler_core.config.configuration import Configuration
@@ -38,7 +40,8 @@ from scheduler_core.cycle import Scheduler
 from scheduler_core.extenders.asked_ahead import AskedAhead
 from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.extenders.transport import HttpTransport
-from scheduler_core.framework.plugin_set import Factory
+from scheduler_core.framework.plugin_set import DuplicatePluginError, Factory
+from scheduler_core.running.waiting.permits import WaitingPods
 
 
 @click.command()
@@ -100,7 +103,9 @@ def scheduler(
     except ValueError as error:
         raise BadInput(str(error)) from error
     file = kubeconfig_file(kubeconfig or settings.kubeconfig or None)
-    clock, metrics = SystemClock(), SchedulerMetrics()
+    clock = SystemClock()
+    measures = Measures(clock=clock.monotonic, chance=random.random)
+    metrics = SchedulerMetrics(measures)
     heartbeat = Heartbeat(clock.monotonic)
     try:
         access = ServerAccess(file, context=context)
@@ -123,11 +128,21 @@ def scheduler(
         verbosity=verbosity,
     )
     serve_metrics(metrics_host, metrics_port, heartbeat=heartbeat, exposition=metrics.exposition)
+    if said := doubt(configuration, settings):
+        say(f"Note: {said}.", err=True)
     questions = Questions()
     if why_port is not None:
         _answer_on(why_port, questions, heartbeat)
     _on_a_loop(
-        lambda: _run(configuration, settings, process, metrics=metrics, factories=factories, questions=questions)
+        lambda: _run(
+            configuration,
+            settings,
+            process,
+            metrics=metrics,
+            measures=measures,
+            factories=factories,
+            questions=questions,
+        )
     )
 
 
@@ -145,6 +160,7 @@ async def _run(
     process: Process,
     *,
     metrics: SchedulerMetrics,
+    measures: Measures,
     factories: Mapping[str, Factory],
     questions: Questions,
 ) -> None:
@@ -153,9 +169,19 @@ async def _run(
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, stop.set)
     version = await _release(process)
-    ahead = AskedAhead(HttpTransport)
-    scheduler = _scheduler(configuration, version, factories, process, ahead)
-    running = RunningScheduler(scheduler, settings, process, metrics=metrics, ahead=ahead)
+    ahead, beside, permits = AskedAhead(HttpTransport), Beside(process.clock.monotonic), WaitingPods()
+    plugins = {name: beside.guarded(usable(name, factory, permits)) for name, factory in factories.items()}
+    scheduler = _scheduler(configuration, version, plugins, process, ahead)
+    running = RunningScheduler(
+        scheduler,
+        settings,
+        process,
+        metrics=metrics,
+        measures=measures,
+        permits=permits,
+        ahead=ahead,
+        beside=beside,
+    )
     questions.use(running)
     await running.run(stop)
 
@@ -187,7 +213,11 @@ def _scheduler(
             transport=ahead.transport,
             clock=lambda: process.clock.now().timestamp(),
         )
-    except (ConfigurationError, PluginError, ExtenderError) as error:
+    except PluginError as error:
+        raise BadInput(str(error)) from error
+    except (DuplicatePluginError, TypeError) as error:  # a plugin with the name of another, or with other parameters
+        raise BadInput(f"--plugin: {error}") from error
+    except (ConfigurationError, ExtenderError) as error:
         raise BadInput(f"--config: {error}") from error
 
 

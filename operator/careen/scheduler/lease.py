@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from enum import Enum
 from typing import Final
@@ -109,11 +108,15 @@ class Election:
         *,
         me: str,
         on_won: Callable[[Won], None],
+        say: Callable[[str], None] | None = None,
     ) -> None:
+        """`say`: who holds the Lease while this process waits, and why it cannot be read or written."""
         self._api = api
         self._settings = settings
         self._me = me
         self._on_won = on_won
+        self._say = say or (lambda _text: None)
+        self._said = ""
         self._seen: Lease | None = None
         self._seen_at = api.clock.monotonic()
         self.is_leader = False
@@ -124,15 +127,26 @@ class Election:
     async def run(self) -> None:
         """Competes for the Lease, then renews it until that fails for `renew_seconds`, or another process has it."""
         while True:
-            with suppress(ClusterError, TimeoutError):  # the next try may succeed
+            try:
                 async with asyncio.timeout(self._left()):
                     await self._try()
+            except (ClusterError, TimeoutError) as error:  # the next try may succeed
+                self._tell(type(error).__name__, f"cannot be read or written: {error or 'no answer in time'}")
+            else:
+                self._tell(self.holder, "" if self.is_leader else f"is held by {self.holder}")
             left = self._left()
             if self.is_leader and (left == 0.0 or self.holder != self._me):
                 self.is_leader = False
                 return
             pause = self._settings.retry_seconds
             await self._api.clock.sleep(pause if left is None else min(pause, left))
+
+    def _tell(self, what: str, text: str) -> None:
+        """Once until something else happens."""
+        if what != self._said:
+            self._said = what
+            if text:
+                self._say(f"the Lease {self._settings.namespace}/{self._settings.name} {text}")
 
     def _left(self) -> float | None:
         """The seconds in which the leader must renew the Lease; None without a deadline."""

@@ -20,7 +20,8 @@ def log_line(note: Note, at: datetime) -> str:
         "err": note.why or None,
     }
     said = [f"{name}={_value(value)}" for name, value in fields.items() if value is not None]
-    return " ".join((f'I{at:%m%d %H:%M:%S.%f} "{note.text}"', *said))
+    letter = "I" if note.verbosity else "E"  # what is logged at every level is an error
+    return " ".join((f'{letter}{at:%m%d %H:%M:%S.%f} "{note.text}"', *said))
 
 
 def _value(value: str | int) -> str:

@@ -3,7 +3,6 @@ existing dashboards and alerts work."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -12,6 +11,8 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from careen.scheduler.measures import Measures
+from scheduler_core.cache.changes import Change
 from scheduler_core.running.commands import Count
 from scheduler_core.running.machine import Attempt, Machine
 
@@ -24,7 +25,10 @@ _VICTIMS: Final = (1, 2, 4, 8, 16, 32, 64)
 class SchedulerMetrics(Collector):
     """Of one process."""
 
-    def __init__(self) -> None:
+    def __init__(self, measures: Measures | None = None) -> None:
+        """`measures`: of extension points, plugins and events."""
+        self._measures = measures
+        self._changes: list[Change] = []
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._registry.register(self)
@@ -75,6 +79,12 @@ class SchedulerMetrics(Collector):
             buckets=_FAST,
             registry=self._registry,
         )
+        self._switched_off = Counter(
+            "scheduler_plugins_switched_off",
+            "Plugins that only score and raised three times in a row. kube-scheduler has no such metric.",
+            ["plugin"],
+            registry=self._registry,
+        )
         self._requests = Counter(
             "rest_client_requests", "Writes, by the answer.", ["code", "method", "host"], registry=self._registry
         )
@@ -93,6 +103,8 @@ class SchedulerMetrics(Collector):
             "pods": sizes["pods"],
             "assumed_pods": len(machine.parts.bindings),
         }
+        if self._measures is not None:
+            self._measures.sum_up(machine.parts.scheduler)
 
     def elects(self, lease: str, is_leader: Callable[[], bool]) -> None:
         """`lease`: its name. `is_leader` is asked at each scrape."""
@@ -106,6 +118,17 @@ class SchedulerMetrics(Collector):
 
     def attempted(self, attempt: Attempt) -> None:
         self._attempt = attempt
+        if self._measures is not None and attempt.result is not None:
+            self._measures.attempted(attempt.pod.spec.scheduler_name, attempt.result)
+
+    def changed(self, change: Change) -> None:
+        self._changes.append(change)
+
+    def handled(self, seconds: float) -> None:
+        """The machine took an event."""
+        changes, self._changes = self._changes, []
+        if self._measures is not None:
+            self._measures.handled(changes, seconds)
 
     def took(self, seconds: float) -> None:
         """The machine's last step."""
@@ -114,6 +137,8 @@ class SchedulerMetrics(Collector):
             return
         profile = attempt.pod.spec.scheduler_name
         result = attempt.outcome
+        if attempt.began is not None:  # earlier, if an extender or a plugin was asked beside the machine
+            seconds += attempt.at - attempt.began
         self._tried.labels(result, profile).inc()
         self._seconds.labels(result, profile).observe(seconds)
         self._algorithm.observe(seconds)
@@ -129,6 +154,8 @@ class SchedulerMetrics(Collector):
             self._sli.labels(count.label).observe(count.amount)
         elif count.metric == "permit_wait_duration_seconds":
             self._permits.labels(count.label).observe(count.amount)
+        elif count.metric == "plugins_switched_off_total":
+            self._switched_off.labels(count.label).inc()
 
     def requested(self, method: str, host: str, status: int) -> None:
         """A write was answered; status 0 without an answer."""
@@ -145,7 +172,9 @@ class SchedulerMetrics(Collector):
         for name, number in self._sizes.items():
             size.add_metric([name], number)
         yield size
-        yield GaugeMetricFamily("scheduler_goroutines", "Threads.", value=threading.active_count())
+        binding = GaugeMetricFamily("scheduler_goroutines", "Pods whose binding goes on.", labels=["operation"])
+        binding.add_metric(["binding"], self._sizes["assumed_pods"])
+        yield binding
         incoming = CounterMetricFamily(
             "scheduler_queue_incoming_pods", "Pods that came into a part of the queue.", labels=["queue", "event"]
         )
@@ -172,3 +201,5 @@ class SchedulerMetrics(Collector):
             )
             leads.add_metric([self._lease], float(self._leads()))
             yield leads
+        if self._measures is not None:
+            yield from self._measures.collect()

@@ -13,6 +13,7 @@ from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.running.commands import Answered, Commands
 from scheduler_core.running.failures import WriteOutcome
 from scheduler_core.running.machine import Machine
+from scheduler_core.running.waiting.beside import WorkEnd
 
 SLICE_SECONDS: Final = 0.004
 TICK_SECONDS: Final = 1.0
@@ -48,14 +49,27 @@ class Pump:
 
     def take(self, event: Event) -> None:
         """Raises UnusableEventError."""
-        self._carry_out(self.machine.take(event, self._monotonic()))
+        now = self._monotonic()
+        commands = self.machine.take(event, now)
+        self._metrics.handled(self._monotonic() - now)
+        self._carry_out(commands)
 
     def answered(self, command: Answered, outcome: WriteOutcome) -> None:
         self._carry_out(self.machine.answered(command, outcome, self._monotonic()))
 
     def told(self, number: int, answer: bytes | ExtenderError) -> None:
         """By an extender."""
-        self._carry_out(self.machine.told(number, answer, self._monotonic()))
+        now = self._monotonic()
+        commands = self.machine.told(number, answer, now)
+        self._metrics.took(self._monotonic() - now)
+        self._carry_out(commands)
+
+    def ended(self, number: int, outcome: WorkEnd) -> None:
+        """What went on beside the machine."""
+        now = self._monotonic()
+        commands = self.machine.ended(number, outcome, now)
+        self._metrics.took(self._monotonic() - now)
+        self._carry_out(commands)
 
     async def listed(self, kind: str) -> None:
         """Waits until the lists of this kind are applied."""

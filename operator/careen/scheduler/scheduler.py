@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final, Protocol
@@ -16,7 +16,9 @@ from careen.cluster.wire.transport import Clock
 from careen.scheduler.feed import SchedulerFeed, watched
 from careen.scheduler.lease import Election, Won
 from careen.scheduler.log_lines import log_line
+from careen.scheduler.measures import Measures
 from careen.scheduler.metrics import SchedulerMetrics
+from careen.scheduler.plugins.beside import Beside
 from careen.scheduler.pod_events import PodEvents
 from careen.scheduler.pump import Pump
 from careen.scheduler.settings import ProcessSettings
@@ -36,6 +38,7 @@ from scheduler_core.values import Value
 
 _END_SECONDS: Final = 10.0  # for the answers to the last requests
 _LOOP_SECONDS: Final = 30.0
+_TROUBLE_SECONDS: Final = 5.0  # a watch that breaks and is opened again is no news
 
 
 class Health(Protocol):
@@ -79,9 +82,11 @@ class RunningScheduler:
         *,
         metrics: SchedulerMetrics,
         permits: WaitingPods | None = None,
+        measures: Measures | None = None,
         ahead: AskedAhead | None = None,
+        beside: Beside | None = None,
     ) -> None:
-        """`ahead`: that of the scheduler's extenders."""
+        """`ahead`: that of the scheduler's extenders; `beside`: that of its plugins."""
         self._settings = settings
         self._process = process
         self._metrics = metrics
@@ -92,7 +97,10 @@ class RunningScheduler:
             awaits=[source.kind for source in watched()],
             permits=permits,
             on_attempt=metrics.attempted,
+            on_change=metrics.changed,
             ahead=ahead,
+            beside=None if beside is None else beside.start,
+            measured=None if measures is None else measures.measured,
         )
         self._ahead = ahead
         self.pump = Pump(machine, monotonic=clock.monotonic, metrics=metrics)
@@ -109,6 +117,8 @@ class RunningScheduler:
             asked=self._ask_extender,
         )
         self.pump.use(self.writer)
+        if beside is not None:
+            beside.use(self.pump.ended)
         self.feed = SchedulerFeed(
             ClusterApi(self._reading, clock, chance=process.chance),
             self._reading,
@@ -206,8 +216,9 @@ class RunningScheduler:
 
     async def _look_after(self) -> None:
         """Probes, the metrics' gauges, and the first lists."""
-        process, is_listed = self._process, False
+        process, is_listed, troubles = self._process, False, _Troubles(self._process)
         while True:
+            troubles.look(self.feed.troubles)
             troubled = ", ".join(sorted(self.feed.troubles))
             missing = ", ".join(sorted(self.feed.missing))
             process.health.expect_within(_LOOP_SECONDS, "scheduling" if not missing else f"listing {missing}")
@@ -225,6 +236,27 @@ class RunningScheduler:
     def _note(self, note: Note) -> None:
         if note.verbosity <= self._process.verbosity:
             self._process.say(log_line(note, self._process.clock.now()))
+
+
+class _Troubles:
+    """Says which kinds cannot be watched, if that lasts."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._since: dict[str, float] = {}
+        self._said: set[str] = set()
+
+    def look(self, troubles: Mapping[str, ClusterError]) -> None:
+        now = self._process.clock.monotonic()
+        for kind in self._since.keys() - troubles.keys():
+            del self._since[kind]
+        for kind in sorted(self._said - troubles.keys()):
+            self._said.discard(kind)
+            self._process.say(f"careen watches {kind} again")
+        for kind, error in sorted(troubles.items()):
+            if now - self._since.setdefault(kind, now) >= _TROUBLE_SECONDS and kind not in self._said:
+                self._said.add(kind)
+                self._process.say(f"careen cannot watch {kind} and tries again: {error}")
 
 
 class _ElectionThread(threading.Thread):
@@ -248,7 +280,7 @@ class _ElectionThread(threading.Thread):
     async def _compete(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         lease, process = self._settings.lease, self._process
-        election = Election(process.connect(), lease, me=process.me, on_won=self.won.set_result)
+        election = Election(process.connect(), lease, me=process.me, on_won=self.won.set_result, say=process.say)
         try:
             await election.run()
         except asyncio.CancelledError:

@@ -13,6 +13,7 @@ from scheduler_core.config.configuration import DEFAULT_SCHEDULER_NAME, Configur
 from scheduler_core.config.fields import ConfigurationError, Section
 from scheduler_core.values import Value
 
+_LEASE_SECONDS_END: Final = 2**31  # leaseDurationSeconds of a Lease is an int32
 OUR_NAME: Final = "careen-scheduler"
 """Of the profile and of the Lease, if no other is configured."""
 BY_DEFAULT: Final[Mapping[str, Any]] = {"profiles": [{"schedulerName": OUR_NAME}]}
@@ -38,6 +39,8 @@ def process_settings(mapping: Mapping[str, Any], configuration: Configuration) -
         qps=max(0.0, _number(client, "qps")),
         burst=client.integer("burst", 100) or 100,
     )
+    if settings.burst < 0:
+        client.refuse("burst", f"{settings.burst}: must not be negative")
     for name in ("acceptContentTypes", "contentType"):
         if client.text(name, "application/json") not in ("", "application/json"):
             client.refuse(name, "this scheduler reads and writes application/json only; remove the field")
@@ -46,12 +49,28 @@ def process_settings(mapping: Mapping[str, Any], configuration: Configuration) -
         written.refuse("enableProfiling", "this scheduler serves no profiles; remove the field or write false")
     if written.flag("enableContentionProfiling"):
         written.refuse("enableContentionProfiling", "this scheduler has no locks to profile; remove the field")
+    if not written.flag("delayCacheUntilActive", default=True):
+        written.refuse(
+            "delayCacheUntilActive", "this scheduler lists when it holds the Lease; remove the field or write true"
+        )
     for name in ("healthzBindAddress", "metricsBindAddress"):
         if written.text(name):
             written.refuse(name, "give --metrics-host and --metrics-port instead")
     if written.problems:
         raise ConfigurationError(written.problems)
     return settings
+
+
+def doubt(configuration: Configuration, settings: ProcessSettings) -> str:
+    """That kube-scheduler may schedule the same pods at the same time; "" if it cannot."""
+    lease = settings.lease
+    is_kube_schedulers = lease.is_wanted and (lease.namespace, lease.name) == ("kube-system", "kube-scheduler")
+    if is_kube_schedulers or configuration.profile(DEFAULT_SCHEDULER_NAME) is None:
+        return ""
+    return (
+        f"the profile {DEFAULT_SCHEDULER_NAME} is kube-scheduler's, and this process does not take kube-scheduler's "
+        "Lease kube-system/kube-scheduler: if kube-scheduler runs, both bind the same pods"
+    )
 
 
 def _lease(section: Section, configuration: Configuration) -> LeaseSettings:
@@ -67,6 +86,8 @@ def _lease(section: Section, configuration: Configuration) -> LeaseSettings:
     )
     if section.text("resourceLock", "leases") != "leases":
         section.refuse("resourceLock", "only leases are supported")
+    if not 1 <= settings.lease_seconds < _LEASE_SECONDS_END:
+        section.refuse("leaseDuration", f"{settings.lease_seconds:g}s: a Lease lasts from 1s to {_LEASE_SECONDS_END}s")
     if settings.lease_seconds <= settings.renew_seconds:
         section.refuse("leaseDuration", f"{settings.lease_seconds:g}s: must be longer than renewDeadline")
     if settings.renew_seconds <= settings.retry_seconds * 1.2:

@@ -67,6 +67,8 @@ def why_pending(
     name = pod.spec.scheduler_name
     if pod.node_name:
         return WhyPending(pod=pod.key, scheduler=name, node=pod.node_name)
+    if pod.terminating:
+        return WhyPending(pod=pod.key, scheduler=name, sentence="it is being deleted; no scheduler gives it a node")
     gates = pod.spec.scheduling_gates
     said = f"its scheduling gates {', '.join(gates)} are not removed" if gates else why_left_pending(pod)
     if said:
@@ -80,7 +82,7 @@ def why_pending(
         scheduler=name,
         sentence=result.unknown or result.sentence or result.error,
         groups=_groups(result),
-        changes=smallest_changes(scheduler, snapshot, pod),
+        changes=smallest_changes(scheduler, snapshot, pod, nominated=nominated or {}),
         new_nodes=new_nodes_that_help(scheduler, snapshot, pod),
         preempts_on=preemption.node if preemption else "",
         evicts=preemption.victims if preemption else (),

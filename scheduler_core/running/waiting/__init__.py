@@ -1,1 +1,1 @@
-"""What pods wait for between their cycle and their binding: Permit plugins, and extenders."""
+"""What pods wait for: extenders, plugins that need long, and Permit plugins."""

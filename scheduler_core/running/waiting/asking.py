@@ -12,6 +12,14 @@ from scheduler_core.running import binding
 from scheduler_core.running.commands import AskExtender
 from scheduler_core.running.parts import Parts
 from scheduler_core.snapshot.snapshot import Snapshot
+from scheduler_core.values import Value
+
+
+class CycleInput(Value, eq=False):
+    """What a cycle sees."""
+
+    snapshot: Snapshot
+    nominated: Nominated
 
 
 @dataclass(slots=True, eq=False)
@@ -21,8 +29,7 @@ class HeldCycle:
     queued: QueuedPod
     number: int
     calls: list[ExtenderCall]
-    snapshot: Snapshot
-    nominated: Nominated
+    seen: CycleInput
 
 
 class Asking:
@@ -34,11 +41,11 @@ class Asking:
         self._of_bindings: dict[str, list[ExtenderCall]] = {}
 
     def hold(
-        self, parts: Parts, queued: QueuedPod, call: ExtenderCall, before: HeldCycle | None, nominated: Nominated
+        self, parts: Parts, queued: QueuedPod, call: ExtenderCall, before: HeldCycle | None, seen: CycleInput
     ) -> None:
         """`before`: the same cycle, held for an earlier call."""
         number = parts.number()
-        self.held = before or HeldCycle(queued, number, [], parts.cache.snapshot(), nominated)
+        self.held = before or HeldCycle(queued, number, [], seen)
         self.held.number = number
         self.held.calls.append(call)
         parts.out.append(AskExtender(number=number, call=call))

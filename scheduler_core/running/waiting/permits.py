@@ -44,7 +44,9 @@ class WaitingPods:
 
     def decided(self) -> list[PermitDecision]:
         """Since the last call. For the machine."""
-        found, self._decided = self._decided, []
+        found: list[PermitDecision] = []
+        while self._decided:  # a plugin may decide in another thread meanwhile
+            found.append(self._decided.pop(0))
         return found
 
     def show(self, uid: str, plugins: tuple[str, ...]) -> None:

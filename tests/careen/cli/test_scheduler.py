@@ -251,6 +251,76 @@ def test_an_extender_decides_and_a_slow_one_holds_up_no_watch(town: Desk, tmp_pa
     assert node_of(town, "a") == "n2"
 
 
+WAITING = """
+import time
+from scheduler_core.framework.verdict import SUCCESS
+
+class Waits:
+    name = "Waits"
+
+    def filter(self, state, pod, node_info):
+        if pod.name == "slow":
+            time.sleep(3600)
+        return SUCCESS
+
+def waits(args, kube_version):
+    return Waits()
+"""
+
+
+def test_a_plugin_that_waits_holds_up_no_watch_and_no_end(town: Desk, tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text(WAITING)
+    profile = {"schedulerName": "careen-scheduler", "plugins": {"filter": {"enabled": [{"name": "Waits"}]}}}
+    (tmp_path / "config.yaml").write_text(json.dumps({"profiles": [profile]}))
+    words = ("--config", str(tmp_path / "config.yaml"), "--plugin", f"Waits={tmp_path}/waits.py:waits")
+    with scheduling(town, tmp_path, *words, "--metrics-port", "0", "--metrics-host", "127.0.0.1") as (process, said):
+        come(town, "quick")
+        wait_until(lambda: node_of(town, "quick"), said)
+        come(town, "slow")
+        town.server.seed(a_node("n3", cpu="4"))
+
+        def metrics() -> str:
+            return answer_of(said, "/metrics")[1]
+
+        wait_until(lambda: 'scheduler_cache_size{type="nodes"} 4.0' in metrics(), metrics)
+        process.send_signal(signal.SIGTERM)
+        assert ended(process, said) == 0
+    assert not node_of(town, "slow")
+    assert holder(town) == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        pytest.param("1 / 0", "ZeroDivisionError: division by zero", id="a file that raises"),
+        pytest.param("import sys; sys.exit(0)", "cannot be loaded: SystemExit: 0", id="a file that exits"),
+        pytest.param("def f(args, version): raise KeyError('limit')", "raised KeyError: 'limit'", id="a factory"),
+        pytest.param("def f(args, version): return 5", "its `name` must be 'X'", id="no plugin"),
+        pytest.param(
+            "def f(args): return None",
+            "raised TypeError: f() takes 1 positional argument",
+            id="a factory with other parameters",
+        ),
+        pytest.param(
+            "class X:\n  name = 'X'\n  def filter(self, pod): ...\ndef f(args, version): return X()",
+            "filter(pod) is called with (state, pod, node_info)",
+            id="a method with other parameters",
+        ),
+    ],
+)
+def test_a_plugin_that_cannot_be_used_ends_the_process_with_one_sentence(
+    town: Desk, tmp_path: Path, source: str, why: str
+) -> None:
+    (tmp_path / "x.py").write_text(source)
+    profile = {"schedulerName": "careen-scheduler", "plugins": {"filter": {"enabled": [{"name": "X"}]}}}
+    (tmp_path / "config.yaml").write_text(json.dumps({"profiles": [profile]}))
+    words = ("--config", str(tmp_path / "config.yaml"), "--plugin", f"X={tmp_path}/x.py:f")
+    with scheduling(town, tmp_path, *words) as (process, said):
+        assert ended(process, said) == 2
+    assert why in " ".join(said().split())
+    assert "Traceback" not in said()
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -82,3 +82,21 @@ async def test_who_waits_for_an_api_server_that_is_away_asks_no_more_often_than_
     await asyncio.sleep(0.2)  # twenty seconds
     election.cancel()
     assert 2 <= api.asked <= 11
+
+
+async def test_who_holds_the_lease_and_why_it_cannot_be_taken_is_said_once() -> None:
+    class Held(Api):
+        async def get(self, *_: Any, **__: Any) -> Lease | None:
+            self.asked += 1
+            if self.asked < 3:
+                raise NotSent("no connection")
+            return msgspec.convert({"spec": {"holderIdentity": "other", "leaseDurationSeconds": 900}}, Lease)
+
+    said: list[str] = []
+    api: Any = Held(hangs=False)
+    election = Election(api, SETTINGS, me="me", on_won=lambda _: None, say=said.append)
+    task = asyncio.create_task(election.run())
+    await until(lambda: api.asked >= 6)
+    task.cancel()
+    lease = "the Lease kube-system/careen-scheduler"
+    assert said == [f"{lease} cannot be read or written: no connection", f"{lease} is held by other"]

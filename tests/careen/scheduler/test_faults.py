@@ -270,3 +270,16 @@ async def test_watches_that_are_always_too_old_become_lists_and_lose_no_pod(tmp_
         await made.all_placed()
         lists = [each for each in made.server.api.requests if (each.verb, each.resource) == ("list", "pods")]
         assert len(lists) > 1
+
+
+async def test_a_kind_that_cannot_be_watched_for_long_is_said_once(tmp_path: Path) -> None:
+    async with town(tmp_path) as made:
+        made.come(*NAMES)
+        await made.all_placed()
+        made.cable.is_unplugged = True
+        made.cable.cut()
+        await until(lambda: any("careen cannot watch Node" in each for each in made.said), lambda: str(made.said))
+        made.cable.is_unplugged = False
+        await until(lambda: "careen watches Node again" in made.said, lambda: str(made.said))
+        about = [each.partition(":")[0] for each in made.said if " Node " in each]
+        assert about == ["careen cannot watch Node and tries again", "careen watches Node again"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from careen.scheduler.settings import ProcessSettings, process_settings
+from careen.scheduler.settings import ProcessSettings, doubt, process_settings
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.config.fields import ConfigurationError
 
@@ -54,6 +54,10 @@ def test_without_a_limit_of_requests_the_api_server_limits_them(qps: float) -> N
         ({"leaderElection": {"leaseduration": "5s"}}, "leaderElection.leaseduration"),
         ({"clientConnection": {"contentType": "application/vnd.kubernetes.protobuf"}}, "clientConnection.contentType"),
         ({"clientConnection": {"qps": "fast"}}, "clientConnection.qps"),
+        ({"leaderElection": {"leaseDuration": "900ms"}}, "leaderElection.leaseDuration"),
+        ({"leaderElection": {"leaseDuration": "600000h"}}, "leaderElection.leaseDuration"),
+        ({"clientConnection": {"burst": -1}}, "clientConnection.burst"),
+        ({"delayCacheUntilActive": False}, "delayCacheUntilActive"),
         ({"enableProfiling": True}, "enableProfiling"),
         ({"metricsBindAddress": "0.0.0.0:10251"}, "metricsBindAddress"),
     ],
@@ -62,3 +66,20 @@ def test_what_cannot_be_obeyed_is_refused_by_the_name_of_its_field(mapping: dict
     with pytest.raises(ConfigurationError) as refused:
         settings(**mapping)
     assert any(problem.startswith(f"{field}:") for problem in refused.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "may_collide"),
+    [
+        pytest.param({}, False, id="kube-scheduler's own Lease"),
+        pytest.param({"leaderElection": {"resourceName": "scheduler.careen.dev"}}, True, id="another Lease"),
+        pytest.param({"leaderElection": {"leaderElect": False}}, True, id="no Lease"),
+        pytest.param(
+            {"profiles": [{"schedulerName": "mine"}], "leaderElection": {"leaderElect": False}}, False, id="other pods"
+        ),
+    ],
+)
+def test_a_scheduler_of_default_pods_that_does_not_exclude_kube_scheduler_is_doubtful(
+    mapping: dict[str, Any], may_collide: bool
+) -> None:
+    assert bool(doubt(Configuration.from_mapping(mapping), settings(**mapping))) is may_collide

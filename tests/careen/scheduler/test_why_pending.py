@@ -97,6 +97,13 @@ def test_a_pod_with_scheduling_gates_names_them_and_no_node() -> None:
     assert why.fits_on == ""
 
 
+def test_a_pod_that_is_being_deleted_gets_no_node() -> None:
+    dying = pod("dying")
+    dying["metadata"]["deletionTimestamp"] = "2026-11-28T00:00:00Z"
+    why = asked(running(node("n1"), dying), "dying")
+    assert (why.fits_on, why.sentence) == ("", "it is being deleted; no scheduler gives it a node")
+
+
 def test_preemption_names_the_victims_and_their_node() -> None:
     machine = running(node("n1"), pod("web", nodeName="n1", cpu="3"), pod("urgent", cpu="2", priority=10))
     why = asked(machine, "urgent")

@@ -313,7 +313,7 @@ def test_settings_that_only_the_real_scheduler_uses_are_skipped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parsed", "kind"), [("just text", "a string"), ([1], "a list"), (7, "an integer"), (None, "NoneType")]
+    ("parsed", "kind"), [("just text", "a string"), ([1], "a list"), (7, "an integer"), (None, "nothing")]
 )
 def test_a_configuration_that_is_not_a_mapping_is_refused(parsed: Any, kind: str) -> None:
     with pytest.raises(ConfigurationError, match=f"a KubeSchedulerConfiguration must be a mapping, not {kind}"):

@@ -51,6 +51,23 @@ def test_a_node_that_is_too_small_even_when_empty_is_not_named() -> None:
     assert orders(node("n1"), pod("new", "6")) == []
 
 
+def test_a_node_that_is_ill_and_tainted_needs_both() -> None:
+    ill = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    both = ("tolerate dedicated=batch:NoSchedule of n1 and mend n1, which is not-ready",)
+    assert orders(node("n1", taints=[BATCH, ill]), pod("new", "1")) == [both]
+    cordoned = orders(node("n1", taints=[BATCH, cordon], unschedulable=True), pod("new", "1"))
+    assert [sorted(each) for each in cordoned] == [["tolerate dedicated=batch:NoSchedule of n1", "uncordon n1"]]
+
+
+def test_pods_that_preemption_nominated_keep_their_room() -> None:
+    urgent = pod("urgent", "2", priority=10)
+    snapshot = load_objects((node("n1"), pod("a", "3", "n1"), urgent, pod("new", "1")))
+    nominated = {"n1": (snapshot.pod("shop/urgent"),)}
+    found = smallest_changes(SCHEDULER, snapshot, snapshot.pod("shop/new"), nominated=nominated)
+    assert [each.orders for each in found] == [("free 2000m cpu on n1",)]
+
+
 def test_each_kind_of_refusal_has_its_order_and_fewer_orders_come_first() -> None:
     assert orders(
         node("n1", taints=[BATCH]),

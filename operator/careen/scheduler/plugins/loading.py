@@ -7,11 +7,13 @@ import importlib.util
 import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, cast
 
 from scheduler_core.framework.plugin_set import Factory
+from scheduler_core.running.waiting.permits import WaitingPods
 
 ENTRY_POINTS: Final = "careen.scheduler_plugins"
 """The group in which a package names its plugins: NAME = "MODULE:FACTORY"."""
@@ -45,28 +47,54 @@ def installed_plugins() -> Mapping[str, Factory]:
     return {each.name: _installed(each) for each in entry_points(group=ENTRY_POINTS)}
 
 
+def usable(name: str, factory: Factory, permits: WaitingPods) -> Factory:
+    """The factory, with the pods that wait for Permit plugins if it takes a parameter `permits`. Raises PluginError
+    for whatever it raises."""
+
+    def make(args: Any, kube_version: Any) -> Any:
+        try:
+            if "permits" in signature(factory).parameters:
+                return factory(args, kube_version, permits=permits)  # type: ignore[call-arg]
+            return factory(args, kube_version)
+        except PluginError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise PluginError(f"the plugin {name} cannot be made: its factory raised {_said(error)}") from error
+
+    return make
+
+
 def _installed(entry: EntryPoint) -> Factory:
     def make(args: Any, kube_version: Any) -> Any:
         try:
             factory = entry.load()
-        except (ImportError, AttributeError, SyntaxError) as error:
-            raise PluginError(f"the installed plugin {entry.name} ({entry.value}) cannot be loaded: {error}") from error
+        except (Exception, SystemExit) as error:  # whatever the package's own code raises
+            why = _said(error)
+            raise PluginError(f"the installed plugin {entry.name} ({entry.value}) cannot be loaded: {why}") from error
         return factory(args, kube_version)
 
     return make
 
 
 def _module(where: str, text: str) -> ModuleType:
+    is_file = where.endswith(".py")
+    if is_file and not Path(where).is_file():
+        raise PluginError(f"--plugin {text}: there is no file {where}")
     try:
-        if not where.endswith(".py"):
-            return importlib.import_module(where)
-        path = Path(where)
-        specification = importlib.util.spec_from_file_location(f"careen_plugin_{path.stem}", path)
-        if specification is None or specification.loader is None or not path.is_file():
-            raise PluginError(f"--plugin {text}: there is no file {where}")
-        module = importlib.util.module_from_spec(specification)
-        sys.modules[specification.name] = module  # dataclasses look up the module of their annotations
-        specification.loader.exec_module(module)
-    except (ImportError, SyntaxError) as error:
-        raise PluginError(f"--plugin {text}: {where} cannot be loaded: {error}") from error
+        return _of_file(Path(where)) if is_file else importlib.import_module(where)
+    except (Exception, SystemExit) as error:  # whatever the file's own code raises
+        raise PluginError(f"--plugin {text}: {where} cannot be loaded: {_said(error)}") from error
+
+
+def _of_file(path: Path) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(f"careen_plugin_{path.stem}", path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[specification.name] = module  # dataclasses look up the module of their annotations
+    specification.loader.exec_module(module)
     return module
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

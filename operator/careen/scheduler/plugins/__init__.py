@@ -1,0 +1,1 @@
+"""Plugins of others: how they are loaded, and how they are called."""
