@@ -6,7 +6,7 @@ Changes of pods leave the labels of nodes alone, so results are cached for as lo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,14 +62,14 @@ class Topology(Value, eq=False):
         """For each node the element of its domain; the caller must not change the array."""
         return by_domain[:-1] if self.is_each_its_own else by_domain.take(self.codes)
 
-    def sum_by_domain(self, per_node: NDArray[np.int32]) -> NDArray[np.int64]:
+    def sum_by_domain(self, per_node: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """Sums over the nodes of each domain."""
         if self.is_each_its_own:
             return np.concatenate((per_node, _NOBODY))
         return sum_by_code(self.codes, per_node, self.missing + 1)
 
 
-def sum_by_code(codes: NDArray[np.intp], per_node: NDArray[np.int32], size: int) -> NDArray[np.int64]:
+def sum_by_code(codes: NDArray[np.intp], per_node: NDArray[np.integer[Any]], size: int) -> NDArray[np.int64]:
     """Sums over all nodes with the same number in `codes`: with `Topology.codes` of the zone label, one sum per
     zone. Skips zeros, because usually most nodes have none of the counted pods."""
     rows = (per_node != 0).nonzero()[0]

@@ -18,12 +18,11 @@ from scheduler_core.snapshot.node_labels import Topology
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.affinity_groups import IncomingPod
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
-from scheduler_core.snapshot.pods.tallies import DomainTally, Pull, PullsByKey, PullTally
+from scheduler_core.snapshot.pods.tallies import Counts, DomainTally, Pull, PullsByKey, PullTally
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
 Ints = NDArray[np.int64]
-Counts = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Labels = Mapping[str, str]
 

@@ -23,13 +23,12 @@ from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_labels import Topology, sum_by_code
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.pod_classes import PodQuery
-from scheduler_core.snapshot.pods.tallies import DomainTally, QueryTally
+from scheduler_core.snapshot.pods.tallies import Counts, DomainTally, QueryTally
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-Counts = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 

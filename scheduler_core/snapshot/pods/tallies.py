@@ -3,8 +3,9 @@ terms."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from typing import ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,10 @@ from scheduler_core.snapshot.pods.pod_table import PodTable
 from scheduler_core.values import Value
 
 Ints = NDArray[np.int64]
-Counts = NDArray[np.int32]
-"""Kept for each application, in large clusters some tens of kilobytes each."""
+Counts = NDArray[np.signedinteger[Any]]
+"""Kept for each application, in large clusters some ten kilobytes each: in 16 bits if they are `_SMALL`."""
+# Half of what 16 bits hold: a cycle adds and removes pods in copies of its own, such as the victims of preemption.
+_SMALL: Final = 2**14
 Place = TypeVar("Place", bound=Hashable)
 
 
@@ -119,14 +122,14 @@ class QueryTally(Value):
 
     def count(self, columns: Columns, table: PodTable) -> Counts:
         _, numbers = table.kinds.chosen(self.query)
-        return np.bincount(table.rows_of_classes(numbers), minlength=len(columns)).astype(np.int32)
+        return _compact(np.bincount(table.rows_of_classes(numbers), minlength=len(columns)))
 
     def after(self, value: Counts, changes: Changes, columns: Columns, table: PodTable) -> Counts:  # noqa: ARG002
         numbers, _ = table.kinds.chosen(self.query)
         relevant = changes.of_classes(numbers)
         if not relevant:
             return value
-        counts = value.copy()
+        counts = _copy_for(value, len(relevant))
         for change in relevant:
             counts[change.row] += change.sign
         return counts
@@ -150,14 +153,15 @@ class DomainTally(Value):
         _, numbers = table.kinds.chosen(self.query)
         topology = columns.labels.topology(self.key)
         codes = topology.codes[table.rows_of_classes(numbers)]
-        return np.bincount(codes, minlength=topology.missing + 1).astype(np.int32)
+        return _compact(np.bincount(codes, minlength=topology.missing + 1))
 
     def after(self, value: Counts, changes: Changes, columns: Columns, table: PodTable) -> Counts:
         numbers, _ = table.kinds.chosen(self.query)
         left = _net((change.row, change.sign) for change in changes.of_classes(numbers))
         if not left:
             return value
-        counts, codes = value.copy(), columns.labels.topology(self.key).codes
+        counts = _copy_for(value, sum(abs(number) for _, number in left))
+        codes = columns.labels.topology(self.key).codes
         for row, number in left:
             counts[codes[row]] += number
         return counts
@@ -214,8 +218,12 @@ class Pull(Value, eq=False):
     weights: Counts
     terms: Counts
 
-    def copy(self) -> Pull:
-        return Pull(self.weights.copy(), self.terms.copy())
+    def compact(self) -> Pull:
+        return Pull(_compact(self.weights), _compact(self.terms))
+
+    def copy_for(self, more: int) -> Pull:
+        """Has room for so much more weight."""
+        return Pull(_copy_for(self.weights, more), _copy_for(self.terms, more))
 
     def add(self, at: int | slice, weight: int, terms: int | NDArray[np.intp]) -> None:
         """Adds, to each of the domains `at`, `terms` matching terms of this weight. In place, so only before the
@@ -242,7 +250,7 @@ class PullTally(Value):
                 topology = columns.labels.topology(key)
                 counts = np.bincount(topology.codes[rows], minlength=topology.missing + 1)
                 _at(pulls, kind, topology).add(slice(None), weight, counts)
-        return pulls
+        return {at: pull.compact() for at, pull in pulls.items()}
 
     def after(self, value: PullsByKey, changes: Changes, columns: Columns, table: PodTable) -> PullsByKey:
         matched = table.affinities.pulls_on(self.incoming)
@@ -250,8 +258,11 @@ class PullTally(Value):
         left = _net(((change.row, change.group), change.sign) for change in relevant)
         if not left:
             return value
-        touched = {(kind, key) for (_, group), _ in left for kind, key, _ in matched[group]}
-        pulls = {at: pull.copy() if at in touched else pull for at, pull in value.items()}
+        more: Counter[tuple[Kind, str]] = Counter()
+        for (_, group), number in left:
+            for kind, key, weight in matched[group]:
+                more[kind, key] += abs(number) * max(1, abs(weight))
+        pulls = {at: pull.copy_for(more[at]) if at in more else pull for at, pull in value.items()}
         for (row, group), number in left:
             for kind, key, weight in matched[group]:
                 topology = columns.labels.topology(key)
@@ -263,6 +274,20 @@ class PullTally(Value):
 
     def over(self, value: PullsByKey, rows: int) -> PullsByKey:  # noqa: ARG002
         return value
+
+
+def _compact(counts: Counts) -> Counts:
+    return counts.astype(np.int16 if _largest(counts) < _SMALL else np.int32)
+
+
+def _copy_for(counts: Counts, more: int) -> Counts:
+    """A copy in which each element may grow or shrink by `more`."""
+    fits = counts.dtype != np.int16 or _largest(counts) + more < _SMALL
+    return counts.copy() if fits else counts.astype(np.int32)
+
+
+def _largest(counts: Counts) -> int:
+    return int(np.maximum.reduce(np.abs(counts), initial=0))
 
 
 def _net(changes: Iterable[tuple[Place, int]]) -> list[tuple[Place, int]]:
