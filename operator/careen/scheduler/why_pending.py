@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from careen.scheduler.settings import OUR_NAME
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.runner import Nominated
@@ -70,7 +71,9 @@ def why_pending(
     if pod.terminating:
         return WhyPending(pod=pod.key, scheduler=name, sentence="it is being deleted; no scheduler gives it a node")
     gates = pod.spec.scheduling_gates
-    said = f"its scheduling gates {', '.join(gates)} are not removed" if gates else why_left_pending(pod)
+    is_of_careen = next_try is not None or name == OUR_NAME  # kube-scheduler may place what careen leaves pending
+    left = why_left_pending(pod) if is_of_careen else ""
+    said = f"its scheduling gates {', '.join(gates)} are not removed" if gates else left
     if said:
         return WhyPending(pod=pod.key, scheduler=name, sentence=said, next_try=next_try or NextTry())
     result = scheduler.schedule(snapshot, pod, nominated=nominated or {})
