@@ -309,7 +309,12 @@ class Machine:
         parts = self.parts
         if result.next_start is not None:
             self._next_start = result.next_start
-        self._broken.worked(pod.spec.scheduler_name, result, parts.scheduler.runner(pod))
+        runner = parts.scheduler.runner(pod)
+        wrong = broken_plugins.wrong_score(runner, result)
+        if wrong is not None:
+            self._failed(queued, pod, wrong, now)
+            return
+        self._broken.worked(pod.spec.scheduler_name, result, runner)
         self._show(pod, result, now)
         if result.node is not None and not result.unknown:
             binding.start(parts, queued, result, now)
