@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -68,6 +69,8 @@ class Town(World):
 
     def __init__(self, plugin: Slow) -> None:
         self.plugin = plugin
+        self.bugs: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, bug: self.bugs.append(bug))
         self.beside = Beside(time.monotonic)
         self.beside.use(self._ended)
         configuration = Configuration.from_mapping(
@@ -95,6 +98,7 @@ class Town(World):
             return is_met()
 
         await until(goes_on)
+        assert not self.bugs
 
 
 @pytest.mark.parametrize("method", ["filter", "reserve"])
