@@ -122,6 +122,17 @@ async def test_a_pod_that_is_deleted_while_its_cycle_waits_is_not_bound_and_the_
     await town.until(lambda: town.binds() == ["quick"])
 
 
+async def test_a_node_that_goes_while_a_cycle_waits_stops_nobody() -> None:
+    town = Town(Slow("filter"))
+    town.run(1)
+    town.remove("Node", "n1")
+    town.create_node("n2")
+    town.deliver()
+    town.plugin.may_go.set()
+    await town.until(lambda: "quick" in town.binds())
+    assert [each.node for each in town.open if isinstance(each, Bind) and each.pod == "default/quick"] == ["n2"]
+
+
 async def test_while_pre_bind_waits_other_pods_are_bound() -> None:
     town = Town(Slow("pre_bind"))
     town.run(2)
