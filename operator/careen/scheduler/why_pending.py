@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from careen.scheduler.settings import OUR_NAME
+from careen.scheduler import OUR_NAME
 from scheduler_core import broken_plugins
 from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.cycle_result import CycleResult
