@@ -10,9 +10,10 @@ from typing import Final
 
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
+from scheduler_core.framework.cycle_state import CycleError
 from scheduler_core.framework.plugin_set import METHOD_OF, PluginSet, serves
 from scheduler_core.framework.runner import Runner
-from scheduler_core.plugin_contract import TooSlowError, plugin_that_raised
+from scheduler_core.plugin_contract import PluginContractError, TooSlowError, plugin_that_raised
 
 MOST_IN_A_ROW: Final = 3
 _SCORING: Final = frozenset({"preScore", "score"})
@@ -39,10 +40,18 @@ class BrokenPlugins:
 
 def failure(runner: Runner, bug: BaseException) -> tuple[str, str]:
     """The plugin that raised it ("" if unknown), and a sentence."""
-    if isinstance(bug, TooSlowError):
+    if isinstance(bug, CycleError | PluginContractError | TooSlowError):
         return bug.plugin, str(bug)
     plugin = plugin_that_raised(runner.plugins.plugins, bug.__traceback__)
     return plugin, f"plugin {plugin} failed: {bug!r}" if plugin else f"a plugin failed: {bug!r}"
+
+
+def wrong_score(runner: Runner, result: CycleResult) -> CycleError | None:
+    """The error of a plugin that only scores, with which the cycle ended."""
+    refusal = result.diagnosis.prefilter if result.error else None
+    if refusal is None or refusal.plugin not in runner.plugins.plugins or not only_scores(runner, refusal.plugin):
+        return None
+    return CycleError(refusal.plugin, result.error)
 
 
 def only_scores(runner: Runner, name: str) -> bool:

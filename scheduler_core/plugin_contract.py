@@ -20,6 +20,7 @@ class PluginContractError(TypeError):
 
     def __init__(self, plugin: str, method: str, given: object, wanted: str) -> None:
         super().__init__(f'plugin "{plugin}": {method} returned {_shown(given)}; it must return {wanted}')
+        self.plugin = plugin
 
 
 class TooSlowError(Exception):

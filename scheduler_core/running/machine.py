@@ -20,6 +20,7 @@ from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.extenders.asked_ahead import AskedAhead, Unanswered
 from scheduler_core.extenders.protocol import ExtenderError
+from scheduler_core.framework.cycle_state import CycleError
 from scheduler_core.framework.runner import Nominated
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.assembly import queue_for
@@ -299,17 +300,28 @@ class Machine:
                 self._asking.hold(self.parts, queued, outcome.bug.call, held, seen)
             elif outcome.bug is not None:  # of a plugin: it must not stop the scheduling of other pods
                 self._failed(queued, pod, outcome.bug, now)
+            elif (outcome.was_beside or held is not None) and self._is_gone(outcome.value.node):
+                gone = CycleError("", f"node {outcome.value.node} was deleted before the pod was placed on it")
+                self._failed(queued, pod, gone, now)
             else:
                 self._follow(queued, pod, outcome.value, now)
         if held is not None and outcome.was_beside:
             self._asking.done(held)
+
+    def _is_gone(self, node: str | None) -> bool:
+        return node is not None and not self.parts.cache.snapshot().has_node(node)
 
     def _follow(self, queued: QueuedPod, pod: Pod, result: CycleResult, now: float) -> None:
         """What the cycle has decided."""
         parts = self.parts
         if result.next_start is not None:
             self._next_start = result.next_start
-        self._broken.worked(pod.spec.scheduler_name, result, parts.scheduler.runner(pod))
+        runner = parts.scheduler.runner(pod)
+        wrong = broken_plugins.wrong_score(runner, result)
+        if wrong is not None:
+            self._failed(queued, pod, wrong, now)
+            return
+        self._broken.worked(pod.spec.scheduler_name, result, runner)
         self._show(pod, result, now)
         if result.node is not None and not result.unknown:
             binding.start(parts, queued, result, now)

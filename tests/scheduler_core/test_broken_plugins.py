@@ -69,6 +69,20 @@ def test_a_plugin_that_only_scores_is_switched_off_the_third_time_and_the_pod_is
     assert (world.node_of("a") != "", plugin.calls) == (True, 3)
 
 
+@pytest.mark.parametrize("wrong", [pytest.param(101, id="out of the range"), pytest.param("much", id="no number")])
+def test_wrong_scores_are_as_bad_as_an_exception(wrong: Any) -> None:
+    class Misjudges(Breaks):
+        def score(self, _state: object, _pod: object, node: Any) -> Any:
+            self.calls += node.name == "n1"
+            return wrong
+
+    plugin = Misjudges()
+    world = running(plugin, "n1", "n2")
+    tried(world, 3)
+    world.settle(60)
+    assert (world.node_of("a") != "", plugin.calls) == (True, 3)
+
+
 def test_a_plugin_that_filters_is_never_switched_off_and_stops_the_pod() -> None:
     plugin = Filters()
     world = running(plugin)

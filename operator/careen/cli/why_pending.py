@@ -21,7 +21,8 @@ from careen.cli.support.options import (
 )
 from careen.cli.support.screen import BadInput
 from careen.report.explain_report import why_pending_text
-from careen.scheduler.settings import BY_DEFAULT, OUR_NAME
+from careen.scheduler import OUR_NAME
+from careen.scheduler.settings import BY_DEFAULT
 from careen.scheduler.why_pending import WhyPending, why_pending
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import NoProfileError, Scheduler

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from careen.scheduler import OUR_NAME
 from careen.scheduler.lease import LeaseSettings
 from scheduler_core.config.configuration import DEFAULT_SCHEDULER_NAME, Configuration
 from scheduler_core.config.fields import ConfigurationError, Section
 from scheduler_core.values import Value
 
 _LEASE_SECONDS_END: Final = 2**31  # leaseDurationSeconds of a Lease is an int32
-OUR_NAME: Final = "careen-scheduler"
-"""Of the profile and of the Lease, if no other is configured."""
 BY_DEFAULT: Final[Mapping[str, Any]] = {"profiles": [{"schedulerName": OUR_NAME}]}
 """The configuration of a process without one: a profile with the default plugins."""
 

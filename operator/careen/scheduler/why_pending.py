@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from scheduler_core.cycle import Scheduler
+from careen.scheduler import OUR_NAME
+from scheduler_core import broken_plugins
+from scheduler_core.cycle import NoProfileError, Scheduler
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.runner import Nominated
 from scheduler_core.model.pod import Pod
@@ -70,10 +72,27 @@ def why_pending(
     if pod.terminating:
         return WhyPending(pod=pod.key, scheduler=name, sentence="it is being deleted; no scheduler gives it a node")
     gates = pod.spec.scheduling_gates
-    said = f"its scheduling gates {', '.join(gates)} are not removed" if gates else why_left_pending(pod)
+    is_of_careen = next_try is not None or name == OUR_NAME  # kube-scheduler may place what careen leaves pending
+    left = why_left_pending(pod) if is_of_careen else ""
+    said = f"its scheduling gates {', '.join(gates)} are not removed" if gates else left
     if said:
         return WhyPending(pod=pod.key, scheduler=name, sentence=said, next_try=next_try or NextTry())
-    result = scheduler.schedule(snapshot, pod, nominated=nominated or {})
+    try:
+        return _by_cycle(scheduler, snapshot, pod, nominated=nominated or {}, next_try=next_try)
+    except NoProfileError:
+        raise
+    except Exception as bug:  # of a plugin
+        plugin, problem = broken_plugins.failure(scheduler.runner(pod), bug)
+        if not plugin:
+            raise
+        return WhyPending(pod=pod.key, scheduler=name, sentence=problem, next_try=next_try or NextTry())
+
+
+def _by_cycle(
+    scheduler: Scheduler, snapshot: Snapshot, pod: Pod, *, nominated: Nominated, next_try: NextTry | None
+) -> WhyPending:
+    name = pod.spec.scheduler_name
+    result = scheduler.schedule(snapshot, pod, nominated=nominated)
     if result.node is not None and not result.unknown:
         return WhyPending(pod=pod.key, scheduler=name, fits_on=result.node, next_try=next_try or NextTry())
     preemption = result.preemption
@@ -82,7 +101,7 @@ def why_pending(
         scheduler=name,
         sentence=result.unknown or result.sentence or result.error,
         groups=_groups(result),
-        changes=smallest_changes(scheduler, snapshot, pod, nominated=nominated or {}),
+        changes=smallest_changes(scheduler, snapshot, pod, nominated=nominated),
         new_nodes=new_nodes_that_help(scheduler, snapshot, pod),
         preempts_on=preemption.node if preemption else "",
         evicts=preemption.victims if preemption else (),

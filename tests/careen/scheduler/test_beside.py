@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -68,6 +69,8 @@ class Town(World):
 
     def __init__(self, plugin: Slow) -> None:
         self.plugin = plugin
+        self.bugs: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, bug: self.bugs.append(bug))
         self.beside = Beside(time.monotonic)
         self.beside.use(self._ended)
         configuration = Configuration.from_mapping(
@@ -95,6 +98,7 @@ class Town(World):
             return is_met()
 
         await until(goes_on)
+        assert not self.bugs
 
 
 @pytest.mark.parametrize("method", ["filter", "reserve"])
@@ -116,6 +120,17 @@ async def test_a_pod_that_is_deleted_while_its_cycle_waits_is_not_bound_and_the_
     town.deliver()
     town.plugin.may_go.set()
     await town.until(lambda: town.binds() == ["quick"])
+
+
+async def test_a_node_that_goes_while_a_cycle_waits_stops_nobody() -> None:
+    town = Town(Slow("filter"))
+    town.run(1)
+    town.remove("Node", "n1")
+    town.create_node("n2")
+    town.deliver()
+    town.plugin.may_go.set()
+    await town.until(lambda: "quick" in town.binds())
+    assert [each.node for each in town.open if isinstance(each, Bind) and each.pod == "default/quick"] == ["n2"]
 
 
 async def test_while_pre_bind_waits_other_pods_are_bound() -> None:

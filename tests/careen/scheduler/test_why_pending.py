@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 from careen.report.explain_report import why_pending_text
-from careen.scheduler.why_pending import WhyPending, event_words, of_machine
-from scheduler_core import Scheduler
+from careen.scheduler.why_pending import WhyPending, event_words, of_machine, why_pending
+from scheduler_core import Scheduler, load_objects
 from scheduler_core.cache.events import Sync
+from scheduler_core.config.configuration import Configuration
 from scheduler_core.queue.events import Action, ClusterEvent, Resource
 from scheduler_core.running.commands import Bind
 from scheduler_core.running.failures import WriteOutcome
@@ -102,6 +103,30 @@ def test_a_pod_that_is_being_deleted_gets_no_node() -> None:
     dying["metadata"]["deletionTimestamp"] = "2026-11-28T00:00:00Z"
     why = asked(running(node("n1"), dying), "dying")
     assert (why.fits_on, why.sentence) == ("", "it is being deleted; no scheduler gives it a node")
+
+
+def test_what_only_careen_leaves_pending_is_no_reason_for_a_pod_of_another_scheduler() -> None:
+    claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    snapshot = load_objects((node("n1"), pod("theirs", resourceClaims=claims)))
+    why = why_pending(Scheduler(), snapshot, snapshot.pod("shop/theirs"), next_try=None)
+    assert "this scheduler does not allocate devices" not in why.sentence
+    ours = asked(running(node("n1"), pod("ours", resourceClaims=claims)), "ours")
+    assert ours.sentence == "spec.resourceClaims: this scheduler does not allocate devices yet"
+
+
+def test_a_plugin_that_raises_is_the_reason() -> None:
+    class Broken:
+        name = "Broken"
+
+        def filter(self, _state: Any, _pod: Any, _node_info: Any) -> Any:
+            raise RuntimeError("no more disk")
+
+    profile = {"plugins": {"filter": {"enabled": [{"name": "Broken"}]}}}
+    configuration = Configuration.from_mapping({"profiles": [profile]})
+    scheduler = Scheduler(configuration, plugins={"Broken": lambda _args, _version: Broken()})
+    snapshot = load_objects((node("n1"), pod("web")))
+    why = why_pending(scheduler, snapshot, snapshot.pod("shop/web"), next_try=None)
+    assert why.sentence == "plugin Broken failed: RuntimeError('no more disk')"
 
 
 def test_preemption_names_the_victims_and_their_node() -> None:

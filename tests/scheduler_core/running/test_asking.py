@@ -168,3 +168,13 @@ def test_whoever_may_wait_asks_at_once(is_blocking: bool) -> None:
     world.ahead.is_blocking = is_blocking
     coming(world, ("a", 1, 0))
     assert (len(world.asked), binds(world)) == ((0, [("a", "n1")]) if is_blocking else (1, []))
+
+
+def test_a_node_that_goes_while_an_extender_is_asked_gets_no_pod() -> None:
+    world = town(posts={"http://x": names("n1", "n2")})
+    coming(world, ("a", 1, 0))
+    world.remove("Node", "n1")
+    world.remove("Node", "n2")
+    world.deliver()
+    world.answer()
+    assert (binds(world), room(world, "a")) == ([], Room.BACKOFF)
