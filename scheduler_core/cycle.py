@@ -21,7 +21,7 @@ import numpy as np
 from scheduler_core.arguments import expect, expect_count
 from scheduler_core.config.configuration import Configuration, ExtenderSettings, Profile
 from scheduler_core.config.kube_version import KubeVersion
-from scheduler_core.config.plugin_merge import effective_plugins
+from scheduler_core.config.plugin_merge import effective_plugins, refuse_unknown_names
 from scheduler_core.cycle_result import CycleResult, NodeSample
 from scheduler_core.extenders.chain import EXTENDER_NAME, ExtenderChain
 from scheduler_core.extenders.protocol import ExtenderTransport
@@ -106,6 +106,7 @@ class Scheduler:
         return f"<Scheduler kube_version={str(self.kube_version)!r} profiles={', '.join(self._runners)}>"
 
     def _plugin_set(self, profile: Profile, index: int, factories: Mapping[str, Factory]) -> PluginSet:
+        refuse_unknown_names(profile.plugins, profile.written_args, factories, where=f"profiles[{index}]")
         defaults = tuple(p for p in default_plugins(self.kube_version) if p.name in factories)
         built = {
             name: build(name, factories[name], profile.plugin_args(name, self.kube_version), self.kube_version)
@@ -181,14 +182,7 @@ class Scheduler:
         preempts: bool = True,
     ) -> list[CycleResult]:
         """`schedule` for each of these searches, which share what is equal for all of them."""
-        if type(snapshot) is not Snapshot or type(pod) is not Pod:
-            expect("snapshot", snapshot, Snapshot)
-            expect("pod", pod, Pod)
-        if nominated is not _NOBODY:
-            expect("nominated", nominated, Mapping)
-        for each in searches:
-            if each is not None and type(each) is not Search:
-                expect("search", each, Search)
+        _expect_question(snapshot, pod, searches, nominated)
         if self.extenders and len(searches) > 1:  # an extender's refusals belong to one search
             return [
                 self.schedule(
@@ -294,6 +288,17 @@ class Scheduler:
             return placed
         objects = plan.applied_to(snapshot.objects)
         return placed.with_objects(claims=objects.claims, volumes=objects.volumes)
+
+
+def _expect_question(snapshot: Snapshot, pod: Pod, searches: Sequence[Search | None], nominated: Nominated) -> None:
+    if type(snapshot) is not Snapshot or type(pod) is not Pod:
+        expect("snapshot", snapshot, Snapshot)
+        expect("pod", pod, Pod)
+    if nominated is not _NOBODY:
+        expect("nominated", nominated, Mapping)
+    for each in searches:
+        if each is not None and type(each) is not Search:
+            expect("search", each, Search)
 
 
 class _Cycle:

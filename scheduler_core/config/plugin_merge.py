@@ -8,6 +8,7 @@ and pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Final
 
 from msgspec import field
@@ -50,6 +51,26 @@ class PluginSelection(Value, kw_only=True):
 
     enabled: tuple[EnabledPlugin, ...] = ()
     disabled: tuple[str, ...] = ()
+
+
+def refuse_unknown_names(rules: PluginRules, configured: Iterable[str], known: Iterable[str], *, where: str) -> None:
+    """Raises ConfigurationError if a plugin that does not exist is disabled or has arguments: a misspelt name would
+    change nothing without a word. kube-scheduler ignores such names."""
+    names = {EVERY_PLUGIN, *known}
+    problems = [
+        f"{where}.plugins.{point}.disabled[{index}]: {_no_plugin(name, names)}"
+        for point, selection in rules.selections.items()
+        for index, name in enumerate(selection.disabled)
+        if name not in names
+    ]
+    problems += [f"{where}.pluginConfig: {_no_plugin(name, names)}" for name in configured if name not in names]
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def _no_plugin(name: str, names: Iterable[str]) -> str:
+    close = get_close_matches(name, names, n=1)
+    return f"no plugin has the name {name!r}{f'; did you mean {close[0]}?' if close else ''}"
 
 
 class EffectivePlugins(Value, kw_only=True):

@@ -14,7 +14,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.sentences import html_table
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
-from scheduler_core.what_if.fewest_nodes import RoomNeeded, room_needed
+from scheduler_core.what_if.fewest_nodes import room_needed
 from scheduler_core.what_if.more_nodes import MOST, MoreNodes, may_ever_fit, try_counts, with_new_nodes
 from scheduler_core.what_if.node_template import NodeTemplate
 from scheduler_core.what_if.placing import Placer
