@@ -100,10 +100,14 @@ class Scheduler:
             p.scheduler_name: Runner(self._plugin_set(p, index, factories))
             for index, p in enumerate(self.configuration.profiles)
         }
+        used = {name for runner in self._runners.values() for name in runner.plugins.plugins}
+        self._unused = tuple(name for name in plugins or () if name not in used)
         self._percentages = {p.scheduler_name: self._percentage(p) for p in self.configuration.profiles}
 
     def __repr__(self) -> str:
-        return f"<Scheduler kube_version={str(self.kube_version)!r} profiles={', '.join(self._runners)}>"
+        """Names the plugins that no profile enables: they never run."""
+        unused = f" unused={', '.join(self._unused)}" if self._unused else ""
+        return f"<Scheduler kube_version={str(self.kube_version)!r} profiles={', '.join(self._runners)}{unused}>"
 
     def _plugin_set(self, profile: Profile, index: int, factories: Mapping[str, Factory]) -> PluginSet:
         refuse_unknown_names(profile.plugins, profile.written_args, factories, where=f"profiles[{index}]")

@@ -407,3 +407,7 @@ def test_a_pod_on_a_node_that_is_not_there_is_shown() -> None:
 def test_a_name_that_no_plugin_has_and_a_field_that_is_missing_are_refused(profile: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         Scheduler(Configuration.from_mapping({"profiles": [profile]}))
+
+
+def test_a_plugin_that_no_profile_enables_is_shown() -> None:
+    assert repr(Scheduler(plugins={"Odd": returns(None)})).endswith("profiles=default-scheduler unused=Odd>")
