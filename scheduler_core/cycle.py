@@ -21,7 +21,7 @@ import numpy as np
 from scheduler_core.arguments import expect, expect_count
 from scheduler_core.config.configuration import Configuration, ExtenderSettings, Profile
 from scheduler_core.config.kube_version import KubeVersion
-from scheduler_core.config.plugin_merge import effective_plugins, refuse_unknown_names
+from scheduler_core.config.plugin_merge import effective_plugins, refuse_misspelt_names
 from scheduler_core.cycle_result import CycleResult, NodeSample
 from scheduler_core.extenders.chain import EXTENDER_NAME, ExtenderChain
 from scheduler_core.extenders.protocol import ExtenderTransport
@@ -110,7 +110,7 @@ class Scheduler:
         return f"<Scheduler kube_version={str(self.kube_version)!r} profiles={', '.join(self._runners)}{unused}>"
 
     def _plugin_set(self, profile: Profile, index: int, factories: Mapping[str, Factory]) -> PluginSet:
-        refuse_unknown_names(profile.plugins, profile.written_args, factories, where=f"profiles[{index}]")
+        refuse_misspelt_names(profile.plugins, profile.written_args, factories, where=f"profiles[{index}]")
         defaults = tuple(p for p in default_plugins(self.kube_version) if p.name in factories)
         built = {
             name: build(name, factories[name], profile.plugin_args(name, self.kube_version), self.kube_version)

@@ -205,8 +205,8 @@ def _read_node_affinity(written: Section, _: KubeVersion) -> NodeAffinityArgs:
     for preferred in added.sections("preferredDuringSchedulingIgnoredDuringExecution"):
         preferred.integer("weight", 0)
         for name in ("weight", "preference"):
-            if not preferred.has(name):
-                preferred.refuse(name, "is missing")
+            if name in preferred.values and not preferred.has(name):
+                preferred.refuse(name, "must not be null")
         _check_node_selector_term(preferred.section("preference"))
         preferred.refuse_unknown()
     added.refuse_unknown()
@@ -314,8 +314,6 @@ def _read_resources(section: Section) -> tuple[ResourceWeight, ...]:
     found = []
     for resource in section.sections("resources"):
         name, weight = resource.text("name"), resource.integer("weight", 0, bits=64)
-        if not name:
-            resource.refuse("name", "is missing")
         resource.refuse_unknown()
         found.append(ResourceWeight(name=name, weight=weight or 1))  # zero means unset
     return tuple(found) or _CPU_AND_MEMORY

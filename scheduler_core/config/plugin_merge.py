@@ -34,6 +34,7 @@ EXTENSION_POINTS = (
 
 MULTI_POINT = "multiPoint"
 EVERY_PLUGIN = "*"
+_ALIKE: Final = 0.85  # NodeResourceFit and NodeResourcesFit
 
 _HIGHEST_SCORE = 100
 _HIGHEST_TOTAL = 2**63 - 1
@@ -53,24 +54,23 @@ class PluginSelection(Value, kw_only=True):
     disabled: tuple[str, ...] = ()
 
 
-def refuse_unknown_names(rules: PluginRules, configured: Iterable[str], known: Iterable[str], *, where: str) -> None:
-    """Raises ConfigurationError if a plugin that does not exist is disabled or has arguments: a misspelt name would
-    change nothing without a word. kube-scheduler ignores such names."""
+def refuse_misspelt_names(rules: PluginRules, configured: Iterable[str], known: Iterable[str], *, where: str) -> None:
+    """Raises ConfigurationError if a name that is disabled or has arguments is nearly that of a plugin: it would change
+    nothing without a word. Other names without a plugin are ignored, as kube-scheduler ignores all of them."""
     names = {EVERY_PLUGIN, *known}
-    problems = [
-        f"{where}.plugins.{point}.disabled[{index}]: {_no_plugin(name, names)}"
+    written = [
+        (f"{where}.plugins.{point}.disabled[{index}]", name)
         for point, selection in rules.selections.items()
         for index, name in enumerate(selection.disabled)
-        if name not in names
     ]
-    problems += [f"{where}.pluginConfig: {_no_plugin(name, names)}" for name in configured if name not in names]
-    if problems:
+    written += [(f"{where}.pluginConfig", name) for name in configured]
+    unknown = [
+        (path, name, get_close_matches(name, names, n=1, cutoff=_ALIKE)) for path, name in written if name not in names
+    ]
+    if problems := [
+        f"{path}: no plugin has the name {name!r}; did you mean {close[0]}?" for path, name, close in unknown if close
+    ]:
         raise ConfigurationError(problems)
-
-
-def _no_plugin(name: str, names: Iterable[str]) -> str:
-    close = get_close_matches(name, names, n=1)
-    return f"no plugin has the name {name!r}{f'; did you mean {close[0]}?' if close else ''}"
 
 
 class EffectivePlugins(Value, kw_only=True):

@@ -388,23 +388,21 @@ def test_a_pod_on_a_node_that_is_not_there_is_shown() -> None:
             r"plugins\.score\.disabled\[0\]: no plugin has the name 'ImageLocalty'; did you mean ImageLocality",
         ),
         (
-            {"pluginConfig": [{"name": "NodeResourcesBalancedAllocation", "args": {"resources": [{"weight": 1}]}}]},
-            r"args\.resources\[0\]\.name: is missing",
-        ),
-        (
             {
                 "pluginConfig": [
                     {
                         "name": "NodeAffinity",
-                        "args": {"addedAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}},
+                        "args": {
+                            "addedAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": None}]}
+                        },
                     }
                 ]
             },
-            r"preferredDuringSchedulingIgnoredDuringExecution\[0\]\.preference: is missing",
+            r"preferredDuringSchedulingIgnoredDuringExecution\[0\]\.weight: must not be null",
         ),
     ],
 )
-def test_a_name_that_no_plugin_has_and_a_field_that_is_missing_are_refused(profile: dict[str, Any], told: str) -> None:
+def test_a_name_that_is_nearly_a_plugins_and_a_null_are_refused(profile: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         Scheduler(Configuration.from_mapping({"profiles": [profile]}))
 
