@@ -17,9 +17,9 @@ from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.from_manifest import manifest_key
 from scheduler_core.model.manifests.strict.checks import WORKLOADS
 from scheduler_core.model.manifests.workload_from_manifest import workload_from_manifest
-from scheduler_core.snapshot.daemons import daemon_of, pinned, wants
 from scheduler_core.snapshot.dump import read_dump
 from scheduler_core.snapshot.loading import Collector, add_object
+from scheduler_core.snapshot.pods.daemons import daemon_of, pinned, wants
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import replace_value
 

@@ -12,7 +12,7 @@ from scheduler_core.model.labels import NodeAffinityRules, NodeSelector, NodeSel
 from scheduler_core.model.node import HOSTNAME_LABEL, Node
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.model.taints import Taint
-from scheduler_core.snapshot.daemons import wants
+from scheduler_core.snapshot.pods.daemons import wants
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
