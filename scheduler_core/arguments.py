@@ -68,12 +68,12 @@ def checked(function: _Function) -> _Function:
                 raise TypeError(told)
         return function(*given, **named)
 
-    return cast(_Function, with_right_arguments)
+    return cast("_Function", with_right_arguments)
 
 
 def expect_fields(value: object) -> None:
     """Raises TypeError for the first field of a value that is not what its annotation says: for `__post_init__`."""
-    for name, complaint in _rules_of(cast(Any, type(value)))[1].items():
+    for name, complaint in _rules_of(cast("Any", type(value)))[1].items():
         if told := complaint(name, getattr(value, name)):
             raise TypeError(told)
 

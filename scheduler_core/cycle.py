@@ -21,7 +21,7 @@ import numpy as np
 from scheduler_core.arguments import expect, expect_count
 from scheduler_core.config.configuration import Configuration, ExtenderSettings, Profile
 from scheduler_core.config.kube_version import KubeVersion
-from scheduler_core.config.plugin_merge import effective_plugins
+from scheduler_core.config.plugin_merge import effective_plugins, refuse_misspelt_names
 from scheduler_core.cycle_result import CycleResult, NodeSample
 from scheduler_core.extenders.chain import EXTENDER_NAME, ExtenderChain
 from scheduler_core.extenders.protocol import ExtenderTransport
@@ -100,12 +100,17 @@ class Scheduler:
             p.scheduler_name: Runner(self._plugin_set(p, index, factories))
             for index, p in enumerate(self.configuration.profiles)
         }
+        used = {name for runner in self._runners.values() for name in runner.plugins.plugins}
+        self._unused = tuple(name for name in plugins or () if name not in used)
         self._percentages = {p.scheduler_name: self._percentage(p) for p in self.configuration.profiles}
 
     def __repr__(self) -> str:
-        return f"<Scheduler kube_version={str(self.kube_version)!r} profiles={', '.join(self._runners)}>"
+        """Names the plugins that no profile enables: they never run."""
+        unused = f" unused={', '.join(self._unused)}" if self._unused else ""
+        return f"<Scheduler kube_version={str(self.kube_version)!r} profiles={', '.join(self._runners)}{unused}>"
 
     def _plugin_set(self, profile: Profile, index: int, factories: Mapping[str, Factory]) -> PluginSet:
+        refuse_misspelt_names(profile.plugins, profile.written_args, factories, where=f"profiles[{index}]")
         defaults = tuple(p for p in default_plugins(self.kube_version) if p.name in factories)
         built = {
             name: build(name, factories[name], profile.plugin_args(name, self.kube_version), self.kube_version)
@@ -181,14 +186,7 @@ class Scheduler:
         preempts: bool = True,
     ) -> list[CycleResult]:
         """`schedule` for each of these searches, which share what is equal for all of them."""
-        if type(snapshot) is not Snapshot or type(pod) is not Pod:
-            expect("snapshot", snapshot, Snapshot)
-            expect("pod", pod, Pod)
-        if nominated is not _NOBODY:
-            expect("nominated", nominated, Mapping)
-        for each in searches:
-            if each is not None and type(each) is not Search:
-                expect("search", each, Search)
+        _expect_question(snapshot, pod, searches, nominated)
         if self.extenders and len(searches) > 1:  # an extender's refusals belong to one search
             return [
                 self.schedule(
@@ -294,6 +292,17 @@ class Scheduler:
             return placed
         objects = plan.applied_to(snapshot.objects)
         return placed.with_objects(claims=objects.claims, volumes=objects.volumes)
+
+
+def _expect_question(snapshot: Snapshot, pod: Pod, searches: Sequence[Search | None], nominated: Nominated) -> None:
+    if type(snapshot) is not Snapshot or type(pod) is not Pod:
+        expect("snapshot", snapshot, Snapshot)
+        expect("pod", pod, Pod)
+    if nominated is not _NOBODY:
+        expect("nominated", nominated, Mapping)
+    for each in searches:
+        if each is not None and type(each) is not Search:
+            expect("search", each, Search)
 
 
 class _Cycle:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from types import TracebackType
 from typing import Any, Final
 
@@ -71,7 +72,7 @@ def check_pre_filter(plugin: str, given: object) -> None:
     check_type(plugin, "pre_filter", given, PreFilterResult)
     assert isinstance(given, PreFilterResult)
     check_verdict(plugin, "pre_filter", given.verdict)
-    if given.node_names is not None and not isinstance(given.node_names, Set):
+    if given.node_names is not None and not isinstance(given.node_names, AbstractSet):
         wanted = "a PreFilterResult whose node_names are None or a frozenset of names"
         raise PluginContractError(plugin, "pre_filter", given.node_names, wanted)
 

@@ -204,6 +204,9 @@ def _read_node_affinity(written: Section, _: KubeVersion) -> NodeAffinityArgs:
         required.refuse_unknown()
     for preferred in added.sections("preferredDuringSchedulingIgnoredDuringExecution"):
         preferred.integer("weight", 0)
+        for name in ("weight", "preference"):
+            if name in preferred.values and not preferred.has(name):
+                preferred.refuse(name, "must not be null")
         _check_node_selector_term(preferred.section("preference"))
         preferred.refuse_unknown()
     added.refuse_unknown()

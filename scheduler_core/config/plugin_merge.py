@@ -8,6 +8,7 @@ and pkg/scheduler/framework/runtime/framework.go (expanding MultiPoint).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Final
 
 from msgspec import field
@@ -33,6 +34,7 @@ EXTENSION_POINTS = (
 
 MULTI_POINT = "multiPoint"
 EVERY_PLUGIN = "*"
+_ALIKE: Final = 0.85  # NodeResourceFit and NodeResourcesFit
 
 _HIGHEST_SCORE = 100
 _HIGHEST_TOTAL = 2**63 - 1
@@ -50,6 +52,25 @@ class PluginSelection(Value, kw_only=True):
 
     enabled: tuple[EnabledPlugin, ...] = ()
     disabled: tuple[str, ...] = ()
+
+
+def refuse_misspelt_names(rules: PluginRules, configured: Iterable[str], known: Iterable[str], *, where: str) -> None:
+    """Raises ConfigurationError if a name that is disabled or has arguments is nearly that of a plugin: it would change
+    nothing without a word. Other names without a plugin are ignored, as kube-scheduler ignores all of them."""
+    names = {EVERY_PLUGIN, *known}
+    written = [
+        (f"{where}.plugins.{point}.disabled[{index}]", name)
+        for point, selection in rules.selections.items()
+        for index, name in enumerate(selection.disabled)
+    ]
+    written += [(f"{where}.pluginConfig", name) for name in configured]
+    unknown = [
+        (path, name, get_close_matches(name, names, n=1, cutoff=_ALIKE)) for path, name in written if name not in names
+    ]
+    if problems := [
+        f"{path}: no plugin has the name {name!r}; did you mean {close[0]}?" for path, name, close in unknown if close
+    ]:
+        raise ConfigurationError(problems)
 
 
 class EffectivePlugins(Value, kw_only=True):

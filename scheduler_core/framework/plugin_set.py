@@ -87,10 +87,10 @@ def build(name: str, factory: Factory, *given: object) -> Plugin:
 def check_parameters(plugin: Plugin) -> None:
     """Raises TypeError if a method of the plugin does not take the arguments of its extension point, or has the name of
     an extension point in another spelling, such as preFilter: nobody would call it."""
-    for own in dir(plugin):
-        meant = _SPELLINGS.get(own.replace("_", "").lower())
-        if meant is not None and own != meant and not own.startswith("_") and callable(getattr(plugin, own)):
-            raise TypeError(f"plugin {plugin.name!r}: nothing calls its method {own}: rename it {meant}")
+    for name in dir(plugin):
+        meant = _SPELLINGS.get(name.replace("_", "").lower())
+        if meant is not None and name != meant and not name.startswith("_") and callable(getattr(plugin, name)):
+            raise TypeError(f"plugin {plugin.name!r}: nothing calls its method {name}: rename it {meant}")
     for point, parameters in _PARAMETERS.items():
         method = METHOD_OF[point]
         if not serves(plugin, point):

@@ -47,7 +47,9 @@ class Refusals:
         if callable(self._verdicts):
             return self._verdicts(code)
         if code not in self._verdicts:
-            raise ValueError(f"filter_all returned a Refusals with code {code}, which its verdicts {self._verdicts} lack")
+            raise ValueError(
+                f"filter_all returned a Refusals with code {code}, which its verdicts {self._verdicts} lack"
+            )
         return self._verdicts[code]
 
 

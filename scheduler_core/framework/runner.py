@@ -378,7 +378,9 @@ def _checked(answers: Round) -> Round:
     """Raises CycleError if a verdict means that the plugin failed."""
     for verdict, _ in answers.counted() if answers.refusals.may_fail else ():
         if not verdict.is_rejection:
-            raise CycleError(answers.plugin, f'running "{answers.plugin}" filter plugin: {verdict.message or verdict.code}')
+            raise CycleError(
+                answers.plugin, f'running "{answers.plugin}" filter plugin: {verdict.message or verdict.code}'
+            )
     return answers
 
 

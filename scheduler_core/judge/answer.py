@@ -32,13 +32,11 @@ def judge(case: Case) -> dict[str, dict[str, Any]]:
 
 def _find(snapshot: Snapshot, key: str) -> Pod | str:
     """The pod "namespace/name", or an error message."""
-    problem = next((p for p in snapshot.problems if p.kind == "Pod" and p.key == key), None)
-    if problem is not None:
-        return str(problem)
     try:
         return snapshot.pod(key)
     except UnknownPodError as trouble:
-        return str(trouble)
+        problem = next((p for p in snapshot.problems if p.kind == "Pod" and p.key == key), None)
+        return str(problem or trouble)
 
 
 def _without(snapshot: Snapshot, pods: list[Pod]) -> Snapshot:

@@ -9,6 +9,7 @@ from msgspec import field
 
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.job import Job
+from scheduler_core.model.pod import Pod
 from scheduler_core.model.selecting_owner import SelectingOwner
 from scheduler_core.model.storage.devices import DeviceClass, ResourceClaim
 from scheduler_core.model.storage.volumes import (
@@ -31,6 +32,7 @@ class ClusterObjects(Value, kw_only=True):
 
     `namespaces` maps a namespace to its labels, `owners` to its services and controllers in the order in which they
     were passed. `bound` maps a controller, as (kind, namespace, name), to the spec.nodeName of its pod template.
+    `daemons` has a pod of each DaemonSet that no API server has seen: new nodes get one too.
     """
 
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -47,6 +49,7 @@ class ClusterObjects(Value, kw_only=True):
     device_classes: Mapping[str, DeviceClass] = field(default_factory=dict)
     jobs: Mapping[str, Job] = field(default_factory=dict)
     bound: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    daemons: tuple[Pod, ...] = ()
 
     @classmethod
     def of(cls, values: Mapping[str, Iterable[Any]]) -> ClusterObjects:
@@ -114,4 +117,5 @@ _FIELDS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[ByKind], Any]]]] = 
     "device_classes": _by("name", "DeviceClass"),
     "jobs": _by("key", "Job"),
     "bound": ((*_CONTROLLERS, "Job"), _bound),
+    "daemons": _all("DaemonSet"),
 }

@@ -13,16 +13,13 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from scheduler_core.model.labels import NodeAffinityRules, NodeSelector, NodeSelectorTerm, OneNode, Requirement, chosen
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.from_manifest import manifest_key
 from scheduler_core.model.manifests.strict.checks import WORKLOADS
 from scheduler_core.model.manifests.workload_from_manifest import workload_from_manifest
-from scheduler_core.model.node import Node
-from scheduler_core.model.pod import Pod
-from scheduler_core.model.taints import NO_EXECUTE, NO_SCHEDULE, Toleration, first_untolerated
 from scheduler_core.snapshot.dump import read_dump
 from scheduler_core.snapshot.loading import Collector, add_object
+from scheduler_core.snapshot.pods.daemons import daemon_of, pinned, wants
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import replace_value
 
@@ -34,17 +31,8 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _NEXT_DOCUMENT: Final = re.compile(r"^(?:---(?=\s|$)|\.\.\.\s*$)", re.MULTILINE)
 _SPEC_PATHS: Final = {"Pod": ("spec",), "CronJob": ("spec", "jobTemplate", "spec", "template", "spec")}
 _TEMPLATE_PATH: Final = ("spec", "template", "spec")
+_PRIORITIES: Final = 2**31
 _SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-# What the DaemonSet controller adds to each pod (AddOrUpdateDaemonPodTolerations in pkg/controller/daemon/util, v1.36).
-_DAEMON_TOLERATIONS: Final = (
-    Toleration("node.kubernetes.io/not-ready", "Exists", "", NO_EXECUTE),
-    Toleration("node.kubernetes.io/unreachable", "Exists", "", NO_EXECUTE),
-    Toleration("node.kubernetes.io/disk-pressure", "Exists", "", NO_SCHEDULE),
-    Toleration("node.kubernetes.io/memory-pressure", "Exists", "", NO_SCHEDULE),
-    Toleration("node.kubernetes.io/pid-pressure", "Exists", "", NO_SCHEDULE),
-    Toleration("node.kubernetes.io/unschedulable", "Exists", "", NO_SCHEDULE),
-)
-_HOST_NETWORK: Final = Toleration("node.kubernetes.io/network-unavailable", "Exists", "", NO_SCHEDULE)
 
 
 def from_dump(source: str | Path | BinaryIO) -> Snapshot:
@@ -65,6 +53,8 @@ def from_manifests(sources: Iterable[Source], *, strict: bool) -> Snapshot:
     collector, classes = Collector(), _priority_classes(manifests)
     workloads = []
     for manifest in manifests:
+        if (wrong := _wrong_class(manifest)) is not None:
+            collector.problems.append(wrong)
         try:
             complete = _as_admitted(manifest, classes)
         except ManifestError as problem:
@@ -209,11 +199,19 @@ def _with_own_requests(container: Manifest) -> Manifest:
     return {**container, "resources": {**(resources or {}), "requests": {**limits, **requests}}}
 
 
+def _wrong_class(manifest: Manifest) -> ManifestError | None:
+    value = manifest.get("value")
+    if manifest.get("kind") != "PriorityClass" or (type(value) is int and abs(value) < _PRIORITIES):
+        return None
+    problem = f"expected a whole number of 32 bits, got {value!r}"
+    return ManifestError(kind="PriorityClass", key=manifest_key(manifest), field="value", problem=problem)
+
+
 def _priority_classes(manifests: Iterable[Manifest]) -> dict[str, int]:
     """By name; the default one by "" as well."""
     found = dict(_SYSTEM_CLASSES)
     for each in manifests:
-        if each.get("kind") == "PriorityClass" and type(each.get("value")) is int:
+        if each.get("kind") == "PriorityClass" and _wrong_class(each) is None:
             found[manifest_key(each)] = each["value"]
             if each.get("globalDefault") is True:
                 found[""] = each["value"]
@@ -232,7 +230,7 @@ def _is_to_be_made(manifest: Manifest) -> bool:
     """Whether no controller has made its pods yet. Pods of a served workload are objects of their own."""
     metadata = manifest.get("metadata")
     owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
-    return manifest.get("kind") in WORKLOADS and not _is_served(manifest) and not owners
+    return str(manifest.get("kind")) in WORKLOADS and not _is_served(manifest) and not owners
 
 
 def _add_workload(collector: Collector, manifest: Manifest, *, strict: bool) -> None:
@@ -240,21 +238,11 @@ def _add_workload(collector: Collector, manifest: Manifest, *, strict: bool) -> 
     made = workload_from_manifest(manifest, count=1 if kind == "DaemonSet" else None, strict=strict)
     for each in made.objects:
         add_object(collector, each, strict=False)  # checked with the workload
-    pods = made.pods if kind != "DaemonSet" else tuple(_daemons(made.pods[0], collector.nodes.values()))
+    pods = made.pods
+    if kind == "DaemonSet":
+        daemon = daemon_of(made.pods[0])
+        collector.add_daemon(daemon)
+        pods = tuple(pinned(daemon, node) for node in collector.nodes.values() if wants(daemon, node))
     for pod in pods:
         named = pod if pod.key not in collector.pods else replace_value(pod, name=f"{pod.name}-{kind.lower()}")
         collector.pods[named.key] = named
-
-
-def _daemons(pod: Pod, nodes: Iterable[Node]) -> Iterator[Pod]:
-    """One for each node that takes it, bound to that node by an affinity, as the DaemonSet controller makes them."""
-    more = (*_DAEMON_TOLERATIONS, _HOST_NETWORK) if pod.spec.host_network else _DAEMON_TOLERATIONS
-    tolerations, affinity = (*pod.spec.tolerations, *more), pod.spec.node_affinity
-    for node in nodes:
-        fits = chosen(OneNode(node.labels, node.name), pod.spec.node_selector, affinity.required if affinity else None)
-        if not fits or first_untolerated(node.taints, tolerations):
-            continue
-        only = NodeSelector((NodeSelectorTerm(fields=(Requirement("metadata.name", "In", (node.name,)),)),))
-        rules = NodeAffinityRules(required=only, preferred=affinity.preferred if affinity else ())
-        spec = replace_value(pod.spec, tolerations=tolerations, node_affinity=rules)
-        yield replace_value(pod, name=f"{pod.name.removesuffix('-0')}-{node.name}", spec=spec)

@@ -11,6 +11,7 @@ import gc
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any, Final
 
 import msgspec
@@ -18,13 +19,15 @@ import msgspec
 from scheduler_core.model.manifests import from_manifest as read
 from scheduler_core.model.manifests import wire
 from scheduler_core.model.manifests.error import ManifestError
-from scheduler_core.model.manifests.object_reader import ObjectReader
-from scheduler_core.model.manifests.strict.checks import check_fields
+from scheduler_core.model.manifests.object_reader import GROUPS, ObjectReader, group_of
+from scheduler_core.model.manifests.strict.checks import WORKLOADS, WrongValueError, check_fields
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.cluster_objects import ClusterObjects
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
+
+_ALIKE: Final = 0.85  # Deploymet and Deployment, but not PodTemplate and Pod
 
 
 class Collector:
@@ -42,14 +45,27 @@ class Collector:
         name."""
         return self._reader.knows(kind, api_version)
 
-    def spelt(self, kind: str) -> str | None:
-        """The kind of which this name differs only in case or by a plural s."""
-        spellings = {kind.casefold(), kind.casefold().removesuffix("s")} if kind not in self._reader.kinds else ()
-        return next((each for each in self._reader.kinds if each.casefold() in spellings), None)
+    def unknown(self, kind: str, api_version: str) -> tuple[str, str] | None:
+        """The field that is wrong, and why, if scheduling reads no such kind only because of a spelling. Other APIs
+        have kinds of any name."""
+        group = group_of(api_version)
+        if group not in GROUPS.values():
+            return None
+        if kind in GROUPS:
+            return "apiVersion", f"{api_version!r} has no {kind}: expected the group {GROUPS[kind] or 'v1'}"
+        known = {each.casefold(): each for each in (*GROUPS, *WORKLOADS)}
+        close = get_close_matches(kind.casefold(), known, n=1, cutoff=_ALIKE)
+        if not close or kind in WORKLOADS:
+            return None
+        return "kind", f"{kind!r} is not a kind; did you mean {known[close[0]]}?"
 
     def add(self, kind: str, manifest: Mapping[str, Any]) -> None:
         """Adds one object, passed as a mapping."""
         self._keep(kind, self._reader.read(kind, manifest))
+
+    def add_daemon(self, pod: Pod) -> None:
+        """A pod of a DaemonSet that no API server has seen, for the nodes that are still to come."""
+        self._others.setdefault("DaemonSet", []).append(pod)
 
     def has(self, kind: str, manifest: Mapping[str, Any]) -> bool:
         """Whether there is a Pod or a Node of this name already."""
@@ -110,7 +126,8 @@ def load_objects(objects: Iterable[Mapping[str, Any]], *, strict: bool = True) -
     """Returns a snapshot of API objects. Each needs a `kind`; if it ends in List, the items are loaded.
 
     Ignores kinds that scheduling does not read. An object that cannot be read, or, if `strict`, has a field that no
-    supported release has, is left out and listed in the snapshot's `problems` with its name and the field. Raises
+    supported release has, is left out and listed in the snapshot's `problems` with its name and the field. If `strict`,
+    a value that no API server accepts, and a second Pod or Node of one name, is listed too, but counts. Raises
     TypeError for a single object.
     """
     if isinstance(objects, Mapping):
@@ -127,7 +144,7 @@ def load_objects(objects: Iterable[Mapping[str, Any]], *, strict: bool = True) -
 
 
 def add_object(collector: Collector, manifest: Mapping[str, Any], *, strict: bool, by_people: bool = False) -> None:
-    """`by_people`: no API server has seen the manifest, so its values and its name are checked too."""
+    """`by_people`: no API server has seen the manifest, so it is left out if a value of it is wrong."""
     if not isinstance(manifest, Mapping):
         _refuse(collector, manifest, "", f"expected a mapping, got a {type(manifest).__name__}")
         return
@@ -139,15 +156,29 @@ def add_object(collector: Collector, manifest: Mapping[str, Any], *, strict: boo
     elif collector.knows(kind, api_version):
         try:
             if strict:
-                check_fields(kind, manifest, read.manifest_key(manifest), values=by_people)
-        except ManifestError as unknown:
-            collector.problems.append(unknown)
+                _check(collector, kind, manifest, by_people=by_people)
+        except ManifestError as mistake:
+            collector.problems.append(mistake)
         else:
-            if by_people and collector.has(kind, manifest):
+            if strict and collector.has(kind, manifest):
                 _refuse(collector, manifest, "metadata.name", f"a second {kind} of this name; the last one counts")
             collector.add(kind, manifest)
-    elif meant := collector.spelt(kind):
-        _refuse(collector, manifest, "kind", f"{kind!r} is not a kind; did you mean {meant}?")
+    elif misspelt := collector.unknown(kind, api_version):
+        _refuse(collector, manifest, *misspelt)
+
+
+def _check(collector: Collector, kind: str, manifest: Mapping[str, Any], *, by_people: bool) -> None:
+    """Raises ManifestError for an object that must be left out. What an API server served is not, even if another one
+    would not accept it today."""
+    key = read.manifest_key(manifest)
+    try:
+        check_fields(kind, manifest, key)
+    except WrongValueError as wrong:
+        if by_people:
+            raise
+        check_fields(kind, manifest, key, values=False)
+        problem = f"{wrong.problem}; the object counts as it is"
+        collector.problems.append(WrongValueError(kind=kind, key=key, field=wrong.field, problem=problem))
 
 
 def _add_items(collector: Collector, listed: Mapping[str, Any], head: Mapping[str, str], *, strict: bool) -> None:

@@ -14,7 +14,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.sentences import html_table
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
-from scheduler_core.what_if.fewest_nodes import RoomNeeded, room_needed
+from scheduler_core.what_if.fewest_nodes import room_needed
 from scheduler_core.what_if.more_nodes import MOST, MoreNodes, may_ever_fit, try_counts, with_new_nodes
 from scheduler_core.what_if.node_template import NodeTemplate
 from scheduler_core.what_if.placing import Placer
@@ -164,11 +164,14 @@ class _MixSearch:
         world, names = with_new_nodes(self._snapshot, [(offer.template, 1) for offer in self._offers])
         self._room = room_needed(self._scheduler, world, names, pods)
         best = self._of_one_group(plenty)
-        limit, before = math.inf if best is None else self.price(best), self.tried
+        limit, before, was_complete = math.inf if best is None else self.price(best), self.tried, self.is_complete
         mixes = [mix for mix in self._mixes(limit) if best is None or self._rank(mix) < self._rank(best)]
+        least = self._room.least_price([offer.price for offer in self._offers])
+        if is_least := best is not None and limit <= least + _CENT:
+            self.is_complete = was_complete  # no mix is cheaper, however many there are
         for mix in sorted(mixes, key=self._rank):
             if self.tried - before >= _MOST_TRIES:
-                self.is_complete = False
+                self.is_complete = self.is_complete and is_least
                 return best
             if self._is_enough(mix):
                 return mix

@@ -3,6 +3,7 @@ numbers that are too small."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -32,6 +33,14 @@ class RoomNeeded(Value, kw_only=True):
             sum(count * room[each] for count, room in zip(counts, self.offered, strict=True)) < wanted
             for each, wanted in enumerate(self.wanted)
         )
+
+    def least_price(self, prices: Sequence[float]) -> float:
+        """No nodes of these prices are enough for less."""
+        found = [0.0]
+        for each, wanted in enumerate(self.wanted):
+            offers = [price / room[each] for price, room in zip(prices, self.offered, strict=True) if room[each]]
+            found += [wanted * min(offers)] if wanted and offers else []
+        return max(found)
 
 
 def room_needed(scheduler: Scheduler, world: Snapshot, new_names: tuple[str, ...], pods: tuple[Pod, ...]) -> RoomNeeded:

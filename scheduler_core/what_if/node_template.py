@@ -12,6 +12,7 @@ from scheduler_core.model.labels import NodeAffinityRules, NodeSelector, NodeSel
 from scheduler_core.model.node import HOSTNAME_LABEL, Node
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.model.taints import Taint
+from scheduler_core.snapshot.pods.daemons import wants
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 
@@ -54,14 +55,17 @@ def like_node(snapshot: Snapshot, node_name: str) -> NodeTemplate:
         images=(),
         taints=tuple(taint for taint in node.taints if not _passes(taint)),
     )
-    daemons = tuple(pod for pod in snapshot.pods_on(node_name) if _is_daemon(pod) and not pod.terminating)
-    return NodeTemplate(node_name, fresh, daemons)
+    running = tuple(pod for pod in snapshot.pods_on(node_name) if _is_daemon(pod) and not pod.terminating)
+    sets = {(pod.namespace, pod.owner) for pod in running}
+    coming = (each for each in snapshot.objects.daemons if (each.namespace, each.owner) not in sets)
+    return NodeTemplate(node_name, fresh, (*running, *(each for each in coming if wants(each, fresh))))
 
 
 @checked
 def template_from_manifest(snapshot: Snapshot, node: Node, scheduler: Scheduler) -> NodeTemplate:
     """New nodes like this one, which is not in the cluster. Each gets a pod of every DaemonSet that already has a pod
-    in the cluster and whose node affinity and tolerations accept the new node."""
+    in the cluster, or that `Snapshot.from_manifests` has read, and whose node affinity and tolerations accept the new
+    node."""
     alone = Snapshot.of((node,), objects=snapshot.objects)
     daemons = tuple(pod for pod in _one_of_each_daemon_set(snapshot) if _wants(scheduler, alone, pod))
     return NodeTemplate(node.name or "node", node, daemons)
@@ -97,7 +101,8 @@ def _is_daemon(pod: Pod) -> bool:
 
 
 def _one_of_each_daemon_set(snapshot: Snapshot) -> list[Pod]:
-    found = {(pod.namespace, pod.owner.name): pod for pod in snapshot.placed_pods if pod.owner and _is_daemon(pod)}
+    pods = (*snapshot.objects.daemons, *snapshot.placed_pods)
+    found = {(pod.namespace, pod.owner.name): pod for pod in pods if pod.owner and _is_daemon(pod)}
     return [found[key] for key in sorted(found)]
 
 

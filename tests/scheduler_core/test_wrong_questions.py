@@ -277,22 +277,25 @@ def test_kubectls_output_is_no_dump_and_the_error_says_who_reads_it(tmp_path: Pa
 @pytest.mark.parametrize(
     "verdict",
     [
-        Verdict(cast(Any, "Unschedulable")),
-        Verdict(VerdictCode.UNSCHEDULABLE, cast(Any, "a text")),
-        unschedulable(cast(Any, 5)),
-        unschedulable(cast(Any, ["full"])),
+        Verdict(cast("Any", "Unschedulable")),
+        Verdict(VerdictCode.UNSCHEDULABLE, cast("Any", "a text")),
+        unschedulable(cast("Any", 5)),
+        unschedulable(cast("Any", ["full"])),
     ],
 )
 def test_a_refusal_with_other_parts_than_texts_is_refused(verdict: Verdict) -> None:
-    with pytest.raises(PluginContractError, match='plugin "Odd": filter returned the Verdict .*its reasons texts'):
+    with pytest.raises(PluginContractError, match=r'plugin "Odd": filter returned the Verdict .*its reasons texts'):
         scheduler_with(Odd(filter=returns(verdict))).schedule(SNAPSHOT, POD)
 
 
 @pytest.mark.parametrize(
     ("result", "told"),
     [
-        (PreFilterResult(cast(Any, True)), "pre_filter returned the bool True; it must return a Verdict"),
-        (PreFilterResult(node_names=cast(Any, "n1")), "pre_filter returned the str 'n1'; .* node_names are None or a"),
+        (PreFilterResult(cast("Any", True)), "pre_filter returned the bool True; it must return a Verdict"),
+        (
+            PreFilterResult(node_names=cast("Any", "n1")),
+            "pre_filter returned the str 'n1'; .* node_names are None or a",
+        ),
     ],
 )
 def test_a_pre_filter_result_with_other_parts_is_refused(result: PreFilterResult, told: str) -> None:
@@ -301,7 +304,7 @@ def test_a_pre_filter_result_with_other_parts_is_refused(result: PreFilterResult
 
 
 def test_a_post_filter_that_nominates_a_text_is_refused() -> None:
-    plugin = Odd(post_filter=returns(PostFilterResult(SUCCESS, cast(Any, "n1"))), filter=returns(SUCCESS))
+    plugin = Odd(post_filter=returns(PostFilterResult(SUCCESS, cast("Any", "n1"))), filter=returns(SUCCESS))
     with pytest.raises(PluginContractError, match="returned the str 'n1'; it must return a Nomination"):
         scheduler_with(plugin).schedule(load_objects(manifests(a_node("n1").cordoned())), POD)
 
@@ -358,7 +361,10 @@ def test_a_plugin_without_a_name_is_refused() -> None:
         (lambda any_: Scheduler().schedule(SNAPSHOT, POD, search=any_(3)), "search is a int 3, expected a Search"),
         (lambda any_: queue_for(any_(SNAPSHOT)), "scheduler is a Snapshot, expected a Scheduler"),
         (lambda any_: ClusterCache().relist(any_({"type": "ADDED", "object": {"kind": "Pod"}})), "is no list: pass a"),
-        (lambda any_: with_more_nodes(Scheduler(), SNAPSHOT, [POD, POD], like_node(SNAPSHOT, "n1"), 1), "two pods have"),
+        (
+            lambda any_: with_more_nodes(Scheduler(), SNAPSHOT, [POD, POD], like_node(SNAPSHOT, "n1"), 1),
+            "two pods have",
+        ),
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused_with_what_to_pass(make: Any, told: str) -> None:
@@ -368,3 +374,38 @@ def test_a_value_that_makes_no_sense_is_refused_with_what_to_pass(make: Any, tol
 
 def test_a_pod_on_a_node_that_is_not_there_is_shown() -> None:
     assert repr(load_objects(manifests(a_pod("lost").on("gone")))).endswith("pending=0 orphans=1 problems=0>")
+
+
+@pytest.mark.parametrize(
+    ("profile", "told"),
+    [
+        (
+            {"pluginConfig": [{"name": "NodeResourceFit", "args": {}}]},
+            r"profiles\[0\]\.pluginConfig: no plugin has the name 'NodeResourceFit'; did you mean NodeResourcesFit",
+        ),
+        (
+            {"plugins": {"score": {"disabled": [{"name": "ImageLocalty"}]}}},
+            r"plugins\.score\.disabled\[0\]: no plugin has the name 'ImageLocalty'; did you mean ImageLocality",
+        ),
+        (
+            {
+                "pluginConfig": [
+                    {
+                        "name": "NodeAffinity",
+                        "args": {
+                            "addedAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": None}]}
+                        },
+                    }
+                ]
+            },
+            r"preferredDuringSchedulingIgnoredDuringExecution\[0\]\.weight: must not be null",
+        ),
+    ],
+)
+def test_a_name_that_is_nearly_a_plugins_and_a_null_are_refused(profile: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        Scheduler(Configuration.from_mapping({"profiles": [profile]}))
+
+
+def test_a_plugin_that_no_profile_enables_is_shown() -> None:
+    assert repr(Scheduler(plugins={"Odd": returns(None)})).endswith("profiles=default-scheduler unused=Odd>")

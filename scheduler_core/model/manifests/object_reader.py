@@ -18,16 +18,21 @@ from scheduler_core.model.manifests.error import FieldError, ManifestError
 from scheduler_core.model.manifests.repeated_pods import RepeatedPods, WatchedPod
 from scheduler_core.model.manifests.strict.checks import invalid_text
 
-_GROUPS: Final = {
-    "ReplicaSet": "apps",
-    "StatefulSet": "apps",
-    "ReplicationController": "",
-    "Service": "",
-    "Pod": "",
-    "Node": "",
-    "Namespace": "",
-    "Job": "batch",
+_OF_GROUP: Final = {
+    "": "Namespace Node PersistentVolume PersistentVolumeClaim Pod ReplicationController Service",
+    "apps": "ReplicaSet StatefulSet",
+    "batch": "Job",
+    "policy": "PodDisruptionBudget",
+    "resource.k8s.io": "DeviceClass ResourceClaim",
+    "storage.k8s.io": "CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment",
 }
+GROUPS: Final = {kind: group for group, kinds in _OF_GROUP.items() for kind in kinds.split()}
+"""The API group of each kind that scheduling reads."""
+
+
+def group_of(api_version: str) -> str:
+    """ "apps" of "apps/v1"; "" of "v1"."""
+    return api_version.partition("/")[0] if "/" in api_version else ""
 
 
 class ObjectReader:
@@ -48,8 +53,7 @@ class ObjectReader:
         name."""
         if kind not in self._kinds:
             return False
-        group = api_version.partition("/")[0] if "/" in api_version else ""
-        return not api_version or kind not in _GROUPS or _GROUPS[kind] == group
+        return not api_version or GROUPS[kind] == group_of(api_version)
 
     def read(self, kind: str, manifest: Mapping[str, Any]) -> Any:
         """From a mapping. A ManifestError if the object cannot be read."""

@@ -159,3 +159,9 @@ def test_no_other_mix_is_cheaper_or_places_more_pods_that_spread(
     assert len(found.result.placed) == most
     if most == len(cpus) and found.is_cheapest:
         assert found.price == min(price for placed, price in priced if placed == most)
+
+
+def test_more_mixes_than_can_be_tried_do_not_matter_if_arithmetic_knows_that_none_is_cheaper() -> None:
+    offers = [offer(f"in-{zone}", "4", 1, zone) for zone in "abcd"]
+    found = cheapest_mix(SCHEDULER, EMPTY, pods(*["1"] * 48), offers)
+    assert (sum(found.counts.values()), found.is_cheapest) == (12, True)

@@ -11,7 +11,7 @@ from scheduler_core import Scheduler, Snapshot, load_objects
 from scheduler_core.model.manifests.from_manifest import node_from_manifest
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.snapshot import UnknownNodeError
-from scheduler_core.testing.builders import a_node, a_pod
+from scheduler_core.testing.builders import a_node, a_pod, manifests
 from scheduler_core.what_if.more_nodes import nodes_needed, with_more_nodes
 from scheduler_core.what_if.node_template import like_node, new_nodes, template_from_manifest
 
@@ -191,3 +191,25 @@ def test_a_pod_of_another_scheduler_is_left_pending_with_the_reason() -> None:
     (verdict,) = found.best.refused.values()
     assert "mine" in verdict.message
     assert not found.helps
+
+
+def test_daemon_sets_of_manifests_take_room_on_each_new_node() -> None:
+    """Of 4 cores, a pod of the DaemonSet takes 1.5, so each new node has room for one of the others."""
+    daemon_set = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent"},
+        "spec": {
+            "template": {
+                "metadata": {"labels": {"app": "agent"}},
+                "spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "1500m"}}}]},
+            }
+        },
+    }
+    waiting = [a_pod(f"p{number}").requesting(cpu="2").build() for number in range(3)]
+    for nodes in (manifests(a_node("n1").cordoned()), []):
+        snapshot = Snapshot.from_manifests(nodes, daemon_set)
+        new = template_from_manifest(snapshot, a_node("new").build(), Scheduler())
+        assert nodes_needed(Scheduler(), snapshot, waiting, new).best.count == 3
+        if nodes:
+            assert nodes_needed(Scheduler(), snapshot, waiting, like_node(snapshot, "n1")).best.count == 3

@@ -69,15 +69,21 @@ def _instead(kind: str, given: str, manifest: Mapping[str, Any]) -> str:
     return ""
 
 
+class WrongValueError(ManifestError):
+    """A field has a value that no API server accepts."""
+
+
 def check_fields(kind: str, manifest: Mapping[str, Any], key: str, *, values: bool = True) -> None:
-    """Raises ManifestError for a field that no supported release has, or, with `values`, whose value no API server
-    accepts."""
+    """Raises ManifestError for a field that no supported release has, or, with `values`, WrongValueError for a value
+    that no API server accepts."""
     found = first_mistake(kind, manifest, values=values)
     if found is None:
         return
     if isinstance(found, WrongValue):
+        if (unreadable := invalid_text(kind, manifest, key)).field:
+            raise unreadable
         problem = f"{found.problem} (strict=False accepts it)"
-        raise ManifestError(kind=kind, key=key, field=found.path, problem=problem)
+        raise WrongValueError(kind=kind, key=key, field=found.path, problem=problem)
     close = get_close_matches(found.path.rpartition(".")[2], found.known, n=1)
     meant = f"; did you mean {close[0]}?" if close else ""
     problem = f"no release from 1.32 to 1.37 has this field{meant} (strict=False ignores unknown fields)"

@@ -39,7 +39,7 @@ def _search(value: Any, type_name: str, path: str, values: bool) -> UnknownField
         inner_type = fields.get(name)
         if inner_type is None:
             return UnknownField(f"{path}{name}", tuple(fields))
-        if not inner_type or not inner:
+        if not inner_type or inner is None:
             continue
         if isinstance(inner, Mapping):
             found = _search(inner, inner_type, f"{path}{name}.", values)

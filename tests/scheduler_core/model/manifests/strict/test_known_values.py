@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -83,7 +83,9 @@ def test_a_value_that_no_api_server_accepts_is_refused(spec: dict[str, Any], fie
     assert pod_from_manifest(a_pod(**spec), strict=False).name == "p"
     problem = Snapshot.from_manifests(a_pod(**spec)).problems[0]  # a limit is the request too when none is written
     assert problem.field.replace("requests", "limits") == caught.value.field.replace("requests", "limits")
-    assert load_objects([a_pod(**spec)]).problems == ()  # an API server, or a recorded case, had it
+    counted = load_objects([a_pod(**spec)])  # an API server, or a recorded case, had it
+    assert [pod.name for pod in counted.pending] == ["p"]
+    assert str(counted.problems[0]).endswith("the object counts as it is")
 
 
 @pytest.mark.parametrize(
@@ -137,3 +139,68 @@ def test_a_node_that_no_api_server_has_seen_allocates_its_capacity() -> None:
     node = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
     found = Snapshot.from_manifests({**node, "status": {"capacity": {"cpu": "4", "pods": "10"}}})
     assert found.nodes[0].allocatable == {"cpu": 4000, "pods": 10}
+
+
+def of_kind(kind: str, api_version: str, **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "apiVersion": api_version, "metadata": {"name": "x"}, **more}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "field", "told"),
+    [
+        (
+            of_kind("PodDisruptionBudget", "policy/v1", spec={"maxUnavailable": "30 %"}),
+            "maxUnavailable",
+            "a share such",
+        ),
+        (of_kind("PodDisruptionBudget", "policy/v1", spec={"minAvailable": -1}), "minAvailable", "-1 is neither"),
+        (
+            of_kind("PodDisruptionBudget", "policy/v1", spec={"minAvailable": 1, "maxUnavailable": 1}),
+            "maxUnavailable",
+            "either this or minAvailable",
+        ),
+        (of_kind("PodDisruptionBudget", "policy/v1", status={"expectedPods": -3}), "expectedPods", "-3 is not between"),
+        (of_kind("PersistentVolumeClaim", "v1", spec={"accessModes": ["RWO"]}), "accessModes", "'RWO' is none of"),
+        (of_kind("PersistentVolume", "v1", spec={"capacity": {"storage": "-1"}}), "capacity.storage", "is negative"),
+        (of_kind("StorageClass", "storage.k8s.io/v1"), "provisioner", "is missing"),
+        (
+            of_kind("StorageClass", "storage.k8s.io/v1", provisioner="p", volumeBindingMode="Later"),
+            "volumeBindingMode",
+            "'Later' is none of",
+        ),
+        (
+            of_kind(
+                "ResourceClaim",
+                "resource.k8s.io/v1",
+                spec={"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "g", "count": 0}}]}},
+            ),
+            "spec.devices.requests[0].exactly.count",
+            "0 is not between 1",
+        ),
+        (of_kind("PriorityClass", "scheduling.k8s.io/v1", value="7"), "value", "a whole number of 32 bits, got '7'"),
+        (of_kind("PodDisruptionBudget", "apps/v1"), "apiVersion", "'apps/v1' has no PodDisruptionBudget: expected"),
+        (of_kind("Pod", "apps/v1", spec={}), "apiVersion", "'apps/v1' has no Pod"),
+        (of_kind("Deploymnet", "apps/v1"), "kind", "did you mean Deployment?"),
+        (of_kind(cast("Any", ["Pod"]), "v1"), "kind", "an object needs a kind"),
+    ],
+)
+def test_an_object_of_any_kind_is_left_out_with_the_field(manifest: dict[str, Any], field: str, told: str) -> None:
+    (problem,) = Snapshot.from_manifests(manifest).problems
+    assert problem.field.endswith(field)
+    assert told in problem.problem
+
+
+def test_kinds_of_other_apis_are_none_of_the_schedulers() -> None:
+    foreign = [
+        of_kind("StatefulSet", "apps.kruise.io/v1"),
+        of_kind("Pods", "metrics.k8s.io/v1"),
+        of_kind("Secret", "v1"),
+    ]
+    assert load_objects(foreign).problems == ()
+
+
+def test_a_second_node_of_one_name_is_told() -> None:
+    found = load_objects([of_kind("Node", "v1"), of_kind("Node", "v1")])
+    assert [str(each) for each in found.problems] == [
+        "object x: metadata.name: a second Node of this name; the last one counts"
+    ]
