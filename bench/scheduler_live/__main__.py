@@ -1,12 +1,14 @@
 """careen's scheduler beside kube-scheduler on one real API server: where the pods land, and what that costs.
 
     python -m bench.scheduler_live [--nodes 1000] [--pods 1500] [--burst 4000] [--landings 2000] [--only NAME …]
+    python -m bench.scheduler_live --nodes 5000 --placed 150000
 
 Nodes are API objects without kubelets, as in scheduler_perf. kube-scheduler's client limit is raised to 5,000 requests
 a second, and both write Events. Processor time is that of the scheduler's process. Latency is from the answer to a
 pod's creation to the answer to its binding, by the API server's audit log. In a burst the pods exist before the
 scheduler starts; what a start without pods costs is taken off. Rows of the same load ran one after the other: compare
-the ratio.
+the ratio. With --placed, only a start is measured: so many mixed pods are on the nodes, and one pod waits. *start s*:
+from the start of the scheduler's process until the pod is bound; its processor time and most memory until then.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import time
 from collections.abc import Callable, Sequence
 
-from bench.scheduler_live.contenders import NAMES, Contender
+from bench.scheduler_live.contenders import CALLED, NAMES, Contender
 from bench.scheduler_live.figures import POLICY, LiveFigures, figures
-from bench.scheduler_live.load import Load, pods
+from bench.scheduler_live.load import Load, placed, pods
 from scheduler_core.values import Value
 from tests.cluster.harness.machines.control_plane import ControlPlane, a_control_plane
 
@@ -28,6 +31,7 @@ FLAGS = (
     *("--max-requests-inflight=1000", "--max-mutating-requests-inflight=600", "--audit-log-mode=batch"),
 )
 LOADS = ("steady-plain", "steady-mixed", "steady-waiting", "burst-plain", "burst-mixed")
+START_HEADER = ("SCHEDULER", "NODES", "PODS", "START S", "PROCESSOR S", "MOST MIB", "READS")
 HEADER = ("LOAD", "SCHEDULER", "MS A POD", "RATIO", "P50 MS", "P99 MS", "PODS/S", "MIB", "READS", "WRITES A POD")
 
 
@@ -72,6 +76,21 @@ class LiveBench:
         await self._load.all_bound(but=0, seconds=900, is_alive=scheduler.is_alive)
         return await self._end(scheduler, start, at, count)
 
+    async def start(self, who: str) -> list[str]:
+        """The cells of a row, until one pod is bound."""
+        at = self._plane.audit_log.stat().st_size
+        await self._load.pods(list(pods("pod", 1, kind="plain", scheduler=NAMES[who])))
+        began = time.time()
+        scheduler = self._start(who)
+        await self._load.bound("pod-000000", is_alive=scheduler.is_alive)
+        used, memory = scheduler.processor_seconds(), scheduler.most_mib()
+        scheduler.stop()
+        await asyncio.sleep(2)  # the log is written in batches
+        found = figures(self._plane.audit_events(at), "pod")
+        await self._load.delete("pod-000000")
+        cells = (f"{found.first_bound_at - began:.1f}", f"{used:.1f}", f"{memory:.0f}", str(_reads(found)))
+        return [CALLED[who], f"{self._given.nodes:,}", f"{self._given.placed:,}", *cells]
+
     async def landed(self, who: str) -> dict[str, str]:
         """Where mixed pods land, with all nodes scored on one thread.
 
@@ -111,26 +130,32 @@ def lines(load: str, rows: Sequence[LiveRow]) -> list[str]:
 
 def _cells(load: str, row: LiveRow, reference: LiveRow) -> list[str]:
     found = row.found
-    reads = sum(number for call, number in found.calls.items() if call.split()[0] in ("get", "list", "watch"))
     writes = sum(number for call, number in found.calls.items() if call.split()[0] in ("create", "patch", "delete"))
     is_steady = load.startswith("steady")
     return [
         load,
-        {"careen": "careen scheduler", "kube": "kube-scheduler"}[row.who],
+        CALLED[row.who],
         f"{row.ms_a_pod:.2f}",
         f"{row.ms_a_pod / reference.ms_a_pod:.2f}",
         *((f"{found.latency_ms(0.5):.1f}", f"{found.latency_ms(0.99):.0f}") if is_steady else ("", "")),
         f"{found.bindings_per_second:.0f}",
         f"{row.mib:.0f}",
-        str(reads),
+        str(_reads(found)),
         f"{writes / found.bound:.2f}",
     ]
+
+
+def _reads(found: LiveFigures) -> int:
+    return sum(number for call, number in found.calls.items() if call.split()[0] in ("get", "list", "watch"))
 
 
 async def run(plane: ControlPlane, given: argparse.Namespace) -> None:
     load = Load(plane.folder / "admin.kubeconfig")
     bench = LiveBench(plane, load, given)
     try:
+        if given.placed:
+            await _starts(bench, load, given)
+            return
         if given.landings:
             await _compare(bench, given)
         else:
@@ -141,6 +166,14 @@ async def run(plane: ControlPlane, given: argparse.Namespace) -> None:
             print("\n".join(lines(name, rows)), flush=True)
     finally:
         load.close()
+
+
+async def _starts(bench: LiveBench, load: Load, given: argparse.Namespace) -> None:
+    await load.nodes(given.nodes)
+    await load.pods(placed(given.placed, given.nodes))
+    print("\n| " + " | ".join(START_HEADER).lower() + " |\n" + "|---" * len(START_HEADER) + "|", flush=True)
+    for who in ("careen", "kube"):
+        print("| " + " | ".join(await bench.start(who)) + " |", flush=True)
 
 
 async def _compare(bench: LiveBench, given: argparse.Namespace) -> None:
@@ -172,8 +205,10 @@ def main() -> None:
     parser.add_argument("--waiting", type=int, default=2000, help="pods that fit nowhere, in steady-waiting")
     parser.add_argument("--landings", type=int, default=2000, help="pods whose nodes are compared; 0 for none")
     parser.add_argument("--only", nargs="*", choices=LOADS)
+    parser.add_argument("--placed", type=int, default=0, help="pods on the nodes of a start; nothing else is measured")
     given = parser.parse_args()
     words = f"--nodes {given.nodes} --pods {given.pods} --burst {given.burst} --landings {given.landings}"
+    words = f"--nodes {given.nodes} --placed {given.placed}" if given.placed else words
     command = f"`python -m bench.scheduler_live {words}`"
     print(f"# careen's scheduler beside kube-scheduler\n\n{command}, {os.cpu_count()} cores.\n", flush=True)
     start: Callable[..., ControlPlane] = lambda folder, guardian: ControlPlane(  # noqa: E731

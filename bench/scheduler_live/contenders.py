@@ -16,6 +16,7 @@ from tests.cluster.harness.machines.processes import Program, free_port, process
 
 NAMES: Final = {"careen": "careen-scheduler", "kube": "real-scheduler"}
 """The schedulerName of the pods of each contender."""
+CALLED: Final = {"careen": "careen scheduler", "kube": "kube-scheduler"}
 QPS: Final = 5000  # kube-scheduler's default of 50 would be what is measured
 
 _START_SECONDS: Final = 4.0
@@ -65,6 +66,11 @@ class Contender:
     def resident_mib(self) -> float:
         pages = int(Path(f"/proc/{self._program.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    def most_mib(self) -> float:
+        """Resident at any time."""
+        fields = dict(each.split(":", 1) for each in Path(f"/proc/{self._program.pid}/status").read_text().splitlines())
+        return int(fields["VmHWM"].split()[0]) / 1024
 
     def stop(self) -> None:
         self._program.stop(30)

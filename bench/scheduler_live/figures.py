@@ -28,12 +28,13 @@ POLICY: Mapping[str, Any] = {
 
 class LiveFigures(Value, kw_only=True):
     """`latencies`: sorted, in seconds, from the answer to a pod's creation to the answer to its binding. `calls`: the
-    scheduler's requests, such as `create pods/binding`."""
+    scheduler's requests, such as `create pods/binding`. `first_bound_at`: in seconds since the epoch; 0 if none was."""
 
     bound: int
     latencies: tuple[float, ...]
     bindings_per_second: float
     calls: Mapping[str, int]
+    first_bound_at: float = 0.0
 
     def latency_ms(self, part: float) -> float:
         """Below this are `part` of the pods."""
@@ -61,6 +62,7 @@ def figures(events: Sequence[Mapping[str, Any]], prefix: str) -> LiveFigures:
         latencies=tuple(sorted(bound[name] - made[name] for name in bound if name in made)),
         bindings_per_second=(len(at) - 1) / (at[-1] - at[0]) if len(at) > 1 else 0.0,
         calls=dict(calls),
+        first_bound_at=at[0] if at else 0.0,
     )
 
 

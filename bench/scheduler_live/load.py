@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ class Load:
         """One after the other."""
         await self._in_order("/api/v1/nodes", [node(number) for number in range(count)])
 
-    async def pods(self, pods: Sequence[dict[str, Any]], *, rate: float = 0.0) -> None:
+    async def pods(self, pods: Iterable[dict[str, Any]], *, rate: float = 0.0) -> None:
         """`rate`: how many a second; 0 as fast as the server takes them."""
         if not rate:
             await self._all(PODS, pods)
@@ -81,13 +82,23 @@ class Load:
             while (await self.ask("GET", f"{path}?limit=1"))["items"]:
                 await self.ask("DELETE", f"{path}?limit=200&gracePeriodSeconds=0")
 
+    async def bound(self, pod: str, *, is_alive: Callable[[], None]) -> None:
+        """Waits until the pod has a node."""
+        while "nodeName" not in (await self.ask("GET", f"{PODS}/{pod}"))["spec"]:
+            is_alive()
+            await asyncio.sleep(0.1)
+
+    async def delete(self, pod: str) -> None:
+        await self.ask("DELETE", f"{PODS}/{pod}?gracePeriodSeconds=0")
+
     async def _in_order(self, path: str, bodies: Sequence[dict[str, Any]]) -> None:
         for each in bodies:
             await self.ask("POST", path, each)
 
-    async def _all(self, path: str, bodies: Sequence[dict[str, Any]]) -> None:
-        for start in range(0, len(bodies), 200):
-            await asyncio.gather(*(self.ask("POST", path, each) for each in bodies[start : start + 200]))
+    async def _all(self, path: str, bodies: Iterable[dict[str, Any]]) -> None:
+        left = iter(bodies)
+        while part := list(islice(left, 200)):
+            await asyncio.gather(*(self.ask("POST", path, each) for each in part))
 
 
 def node(number: int) -> dict[str, Any]:
@@ -102,6 +113,13 @@ def pods(prefix: str, count: int, *, kind: str, scheduler: str) -> Iterator[dict
     preferred affinity; or huge pods, which fit nowhere."""
     for number in range(count):
         yield _pod(f"{prefix}-{number:06d}", number, kind=kind, scheduler=scheduler)
+
+
+def placed(count: int, nodes: int) -> Iterator[dict[str, Any]]:
+    """Mixed pods of no scheduler, on the nodes in turn."""
+    for number, pod in enumerate(pods("placed", count, kind="mixed", scheduler="nobody")):
+        pod["spec"]["nodeName"] = cluster.node_name(number * nodes // count)
+        yield pod
 
 
 def _pod(name: str, number: int, *, kind: str, scheduler: str) -> dict[str, Any]:

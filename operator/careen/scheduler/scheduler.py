@@ -211,8 +211,7 @@ class RunningScheduler:
                 each.cancel()
         with suppress(TimeoutError):
             async with asyncio.timeout(_END_SECONDS):
-                while not self.writer.is_idle:
-                    await asyncio.sleep(0.01)
+                await self.writer.end()
 
     async def _look_after(self) -> None:
         """Probes, the metrics' gauges, and the first lists."""

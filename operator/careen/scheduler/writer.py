@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final, cast
 
 from careen.core.facts.times import rfc3339
 from careen.scheduler.pod_events import PodEvents
@@ -29,11 +30,20 @@ from scheduler_core.running.commands import (
 )
 from scheduler_core.running.failures import WriteOutcome
 
-MOST_EVENTS: Final = 2_000
-"""Events that may wait. Then they are dropped, and counted."""
+MOST_EVENTS: Final = 20_000
+"""Events that may wait, 10 MiB. Then they are dropped, and counted."""
+LATER_SECONDS: Final = 0.1
+"""So long Events and figures wait for others: what nobody waits for is done at once for several pods, because the
+processor's caches are cold after each wait."""
+_MANY_BINDINGS: Final = 8
+_EVENTS_BESIDE: Final = 10
+"""Events that are sent every `LATER_SECONDS` while more than `_MANY_BINDINGS` have no answer: an Event costs the API
+server as much as a binding."""
 # At most: a lane opens one when a request has to wait. To a server that needs 200 ms, each carries five a second.
 _CONNECTIONS: Final = {Bind: 64, DeleteVictim: 32, PatchVolume: 16, WriteStatus: 32, LookAtPod: 4}
 _EVENT_CONNECTIONS: Final = 32
+_LOOK_SECONDS: Final = 0.01
+_DATED: Final = (WriteStatus, DeleteVictim)
 
 
 class Writer:
@@ -60,11 +70,18 @@ class Writer:
         self._monotonic = monotonic
         self._now = now
         self._answered = answered
-        self._noted = noted
         self._counted = counted
         self._requested = requested
-        self._asked = asked
+        self._handlers: Mapping[type[Command], Callable[[Any], None]] = {
+            Note: noted,
+            Count: self._count,
+            AskExtender: asked,
+            PostPodEvent: self._collect,
+        }
         self._host = server.authority
+        self._collected: deque[tuple[PostPodEvent, datetime]] = deque()
+        self._figures: list[Callable[[], None]] = []
+        self._later: asyncio.TimerHandle | None = None
         self.dropped_events = 0
 
     @property
@@ -79,41 +96,77 @@ class Writer:
 
     def carry_out(self, commands: Iterable[Command]) -> None:
         for command in commands:
-            if isinstance(command, Note):
-                self._noted(command)
-            elif isinstance(command, Count):
-                self._counted(command)
-            elif isinstance(command, AskExtender):
-                self._asked(command)
-            elif isinstance(command, PostPodEvent):
-                self._post(command)
+            handle = self._handlers.get(type(command))
+            if handle is None:
+                self._limit.pass_on(partial(self._begin, cast("Answered", command)))
             else:
-                self._limit.pass_on(partial(self._begin, command))
+                handle(command)
+
+    async def end(self) -> None:
+        """Until every request has its answer. Sends as many of the waiting Events as it has connections for."""
+        while not self.is_idle:
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._post(_EVENT_CONNECTIONS)
+        while not self._event_lane.is_idle:
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def close(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
         for lane in (*self._lanes.values(), self._event_lane):
             lane.close()
 
     def _begin(self, command: Answered) -> None:
-        self._send(command, deque(calls(command, rfc3339(self._now()))))
+        self._send(command, calls(command, rfc3339(self._now()) if isinstance(command, _DATED) else ""))
 
-    def _send(self, command: Answered, left: deque[HttpCall]) -> None:
-        call = left.popleft()
+    def _send(self, command: Answered, left: Sequence[HttpCall]) -> None:
+        call = left[0]
 
         def done(answer: HttpAnswer) -> None:
-            self._requested(call.method, self._host, answer.status)
+            self._count_request(call.method, answer)
             result = outcome(command, answer)
-            if left and 200 <= answer.status < 300 and result.is_complete:
-                self._send(command, left)
+            if len(left) > 1 and 200 <= answer.status < 300 and result.is_complete:
+                self._send(command, left[1:])
             else:
                 self._answered(command, result)
 
         self._lanes[type(command)].send(call, done)
 
-    def _post(self, event: PostPodEvent) -> None:
-        if self._event_lane.backlog >= MOST_EVENTS:
+    # ---- what nobody waits for ----
+
+    def _collect(self, event: PostPodEvent) -> None:
+        if len(self._collected) + self._event_lane.backlog >= MOST_EVENTS:
             self.dropped_events += 1
             return
-        call = self._events.call(event, self._monotonic(), self._now())
-        # An Event that was not written is not worth a second request.
-        self._event_lane.send(call, lambda answer: self._requested(call.method, self._host, answer.status))
+        self._collected.append((event, self._now()))
+        self._catch_up_later()
+
+    def _count(self, count: Count) -> None:
+        self._figures.append(partial(self._counted, count))
+        self._catch_up_later()
+
+    def _count_request(self, method: str, answer: HttpAnswer) -> None:
+        self._figures.append(partial(self._requested, method, self._host, answer.status))
+        self._catch_up_later()
+
+    def _catch_up_later(self) -> None:
+        if self._later is None:
+            self._later = asyncio.get_running_loop().call_later(LATER_SECONDS, self.catch_up)
+
+    def catch_up(self) -> None:
+        """Counts what was not counted yet, and sends Events."""
+        self._later = None
+        figures, self._figures = self._figures, []
+        for count in figures:
+            count()
+        self._post(_EVENTS_BESIDE if self._lanes[Bind].unanswered > _MANY_BINDINGS else len(self._collected))
+        if self._collected:
+            self._catch_up_later()
+
+    def _post(self, most: int) -> None:
+        now = self._monotonic()
+        for _ in range(min(most, len(self._collected))):
+            event, at = self._collected.popleft()
+            call = self._events.call(event, now, at)
+            # An Event that was not written is not worth a second request.
+            self._event_lane.send(call, partial(self._count_request, call.method))

@@ -67,8 +67,12 @@ class Lane:
         return len(self._waiting)
 
     @property
+    def unanswered(self) -> int:
+        return len(self._waiting) + len(self._open) - len(self._free)
+
+    @property
     def is_idle(self) -> bool:
-        return not self._waiting and len(self._free) == len(self._open)
+        return not self.unanswered
 
     def send(self, call: HttpCall, done: Done) -> None:
         """Calls `done` once, from the loop."""

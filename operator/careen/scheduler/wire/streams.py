@@ -52,20 +52,24 @@ class LoopTransport:
 
     async def chunks(self, request: Request) -> AsyncGenerator[bytes, None]:
         """See `Streams.chunks`."""
-        what = f"{request.method} {request.path}"
-        stream = _Stream(self._server.head(request.method, _path(request)))
+        what, seconds = f"{request.method} {request.path}", request.timeout_seconds
+        stream = _Stream(self._server.head(request.method, _path(request)), seconds)
         try:
-            await self._server.open(stream)
-        except OSError as error:
-            raise NotSent(f"{what}: {error or 'no connection in time'}") from error
-        try:
-            async for chunk in _until_silence(stream, request.timeout_seconds, what):
-                if stream.status and not 200 <= stream.status < 300:
+            try:
+                await self._server.open(stream)
+            except OSError as error:
+                raise NotSent(f"{what}: {error or 'no connection in time'}") from error
+            while (chunk := await stream.next()) is not None:
+                if not 200 <= stream.status < 300:
                     if stream.status == 401:
                         self._server.refused()
                     response = Response(status=stream.status, headers={}, body=chunk[:_LONGEST_REFUSAL])
                     raise_unless_ok(request, response, now=self._now())
                 yield chunk
+            if stream.is_silent:
+                raise Unclear(f"{what}: the API server sent nothing for {seconds:.0f} s")
+            if not stream.is_complete:
+                raise Unclear(f"{what}: the connection broke")
         finally:
             stream.close()
 
@@ -73,43 +77,30 @@ class LoopTransport:
         self._lane.close()
 
 
-async def _until_silence(stream: _Stream, seconds: float, what: str) -> AsyncGenerator[bytes, None]:
-    while True:
-        try:
-            async with asyncio.timeout(seconds):
-                chunk = await stream.next()
-        except TimeoutError as error:
-            raise Unclear(f"{what}: the API server sent nothing for {seconds:.0f} s") from error
-        if chunk is None:
-            if stream.is_broken:
-                raise Unclear(f"{what}: the connection broke")
-            return
-        yield chunk
-
-
 class _Stream(asyncio.Protocol):
-    """The body of one answer as it arrives."""
+    """The body of one answer as it arrives. Ends when no byte has come for `patience` seconds."""
 
-    def __init__(self, request: bytes) -> None:
+    def __init__(self, request: bytes, patience: float) -> None:
         self._request = request
+        self._patience = patience
+        self._loop = asyncio.get_running_loop()
+        self._heard_at = self._loop.time()
+        self._look = self._loop.call_later(patience, self._look_for_silence)
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._chunks: deque[bytes] = deque()
-        self._news = asyncio.Event()
-        self._is_complete = self._is_over = self._is_paused = False
+        self._reader: asyncio.Future[None] | None = None
+        self._is_over = self._is_paused = False
+        self.is_complete = self.is_silent = False
         self.status = 0
-
-    @property
-    def is_broken(self) -> bool:
-        return not self._is_complete
 
     async def next(self) -> bytes | None:
         """None at the end."""
         while not self._chunks:
             if self._is_over:
                 return None
-            self._news.clear()
-            await self._news.wait()
+            self._reader = self._loop.create_future()
+            await self._reader
         chunk = self._chunks.popleft()
         if self._is_paused and len(self._chunks) < _MOST_UNREAD // 2 and self._transport is not None:
             self._is_paused = False
@@ -117,14 +108,32 @@ class _Stream(asyncio.Protocol):
         return chunk
 
     def close(self) -> None:
+        self._look.cancel()
         if self._transport is not None:
             self._transport.abort()
+
+    def _wake_reader(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    def _look_for_silence(self) -> None:
+        """One timer for all chunks. Chunks that the reader has not taken were heard."""
+        if self._chunks:
+            self._heard_at = self._loop.time()
+        left = self._heard_at + self._patience - self._loop.time()
+        if left > 0:
+            self._look = self._loop.call_later(left, self._look_for_silence)
+        else:
+            self.is_silent = self._is_over = True
+            self._wake_reader()
+            self.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop has classes of its own
         self._transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
+        self._heard_at = self._loop.time()
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
@@ -135,18 +144,18 @@ class _Stream(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the base class's name
         self._is_over = True
-        self._news.set()
+        self._wake_reader()
 
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
 
     def on_body(self, body: bytes) -> None:
         self._chunks.append(body)
-        self._news.set()
+        self._wake_reader()
 
     def on_message_complete(self) -> None:
-        self._is_complete = self._is_over = True
-        self._news.set()
+        self.is_complete = self._is_over = True
+        self._wake_reader()
         self.close()
 
 
