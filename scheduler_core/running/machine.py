@@ -38,7 +38,7 @@ from scheduler_core.running.commands import (
 )
 from scheduler_core.running.failures import LOST, Meaning, Reaction, WriteOutcome, meaning, reaction
 from scheduler_core.running.observing import observe
-from scheduler_core.running.parts import BindingStep, Eviction, Parts, PodOnItsWay
+from scheduler_core.running.parts import BindingStep, Parts, PodOnItsWay
 from scheduler_core.running.refusing import LEFT_PENDING, refuse, why_left_pending
 from scheduler_core.running.waiting.asking import Asking, HeldCycle
 from scheduler_core.running.waiting.permits import WaitingPods
@@ -98,15 +98,13 @@ class Machine:
         on_attempt: Callable[[Attempt], None] | None = None,
         ahead: AskedAhead | None = None,
     ) -> None:
-        evictions: dict[str, Eviction] = {}
-        queue = queue_for(scheduler, is_preempting=lambda pod: pod.uid in evictions and evictions[pod.uid].holds)
-        self.parts = Parts(scheduler, ClusterCache(), queue, permits or WaitingPods(), evictions)
+        queue = queue_for(scheduler, is_preempting=lambda pod: evicting.holds(self.parts, pod))
+        self.parts = Parts(scheduler, ClusterCache(), queue, permits or WaitingPods())
         self._awaits = set(awaits)
         self._on_attempt = on_attempt
         self._lists: list[_List] = []
         self._backoff_flushed_at: float | None = None
         self._waiting_flushed_at: float | None = None
-        self._looks: set[int] = set()
         self._broken = BrokenPlugins()
         self._next_start = 0
         self._asking = Asking(ahead)
@@ -153,9 +151,7 @@ class Machine:
     def answered(self, command: Answered, outcome: WriteOutcome, now: float) -> Commands:
         """The shell knows the outcome of a command. A second answer, and one that came too late, is ignored."""
         if isinstance(command, LookAtPod):
-            if command.number in self._looks:
-                self._looks.discard(command.number)
-                self._looked(command, outcome, now)
+            self._looked(command, outcome, now)
         else:
             write = self.parts.writes.answered(command.number)
             if write is not None:
@@ -246,7 +242,7 @@ class Machine:
             self._failed(queued, pod, bug, now)
             return
         if result.node is not None and not result.unknown:
-            binding.start(parts, queued, result, now)
+            self._place(queued, result, result.node, now)
             return
         if result.unknown:
             self._leave_pending(queued, pod, result.unknown, now)
@@ -274,6 +270,15 @@ class Machine:
             return
         failed = handle_failed_attempt(parts.queue, queued, now, message=problem, is_error=True)
         refuse(parts, pod, failed)
+
+    def _place(self, queued: QueuedPod, result: CycleResult, node: str, now: float) -> None:
+        """Unless the node has left while an extender was asked."""
+        parts = self.parts
+        if parts.cache.find("Node", node) is not None:
+            binding.start(parts, queued, result, now)
+            return
+        why = f'node "{node}" no longer exists'
+        refuse(parts, queued.pod, handle_failed_attempt(parts.queue, queued, now, message=why, is_error=True))
 
     def _leave_pending(self, queued: QueuedPod, pod: Pod, why: str, now: float) -> None:
         failed = handle_failed_attempt(
@@ -382,8 +387,9 @@ class Machine:
         """Only an answer that shows the pod tells what became of its binding."""
         parts = self.parts
         current = parts.bindings.get(look.uid)
-        if current is None or current.look_at is None:
+        if current is None or current.look_at is None or current.look != look.number:  # an older one says too little
             return
+        current.look = 0
         seen = meaning(outcome)
         if seen is Meaning.GONE or (seen is Meaning.DONE and outcome.found_uid != look.uid):
             binding.fail(parts, current, "the pod no longer exists", now)
@@ -399,7 +405,7 @@ class Machine:
         elif current.refused:
             binding.fail(parts, current, current.refused, now)
         else:
-            current.step, current.look_at, current.since = BindingStep.BIND, None, now
+            current.step, current.look_at, current.since, current.is_doubtful = BindingStep.BIND, None, now, True
             binding.send_bind(parts, current)
 
     # ---- time ----
@@ -408,11 +414,17 @@ class Machine:
         parts = self.parts
         late = next((name for name, end in each.permits.items() if end <= now), None)
         if late is not None:
-            binding.reject(parts, each, f"rejected due to timeout after waiting at plugin {late}", now, plugin=late)
+            binding.reject(
+                parts,
+                each,
+                f"rejected due to timeout after waiting {now - each.since:g}s at plugin {late}",
+                now,
+                plugin=late,
+            )
         elif each.step is BindingStep.VOLUMES:
             binding.prepare(parts, each, now)
         elif each.look_at is not None and each.look_at <= now:
-            self._looks.add(binding.look(parts, each, now))
+            binding.look(parts, each, now)
 
     # ---- commands ----
 
