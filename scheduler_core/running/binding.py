@@ -35,7 +35,7 @@ from scheduler_core.running.commands import (
 )
 from scheduler_core.running.failures import Reaction, WriteOutcome
 from scheduler_core.running.parts import BindingStep, Parts, PodOnItsWay
-from scheduler_core.running.refusing import nominate, refuse
+from scheduler_core.running.refusing import nominate, one_node_refused, refuse
 from scheduler_core.running.waiting.beside import WorkEnd
 from scheduler_core.running.waiting.permits import LONGEST_SECONDS
 from scheduler_core.snapshot.snapshot import UnknownPodError
@@ -80,7 +80,7 @@ def _reserved(parts: Parts, binding: PodOnItsWay, outcome: WorkEnd, now: float) 
     if _is_over(parts, binding, now):
         return
     if outcome.bug is not None:  # of a plugin: it must not stop the scheduling of other pods
-        fail(parts, binding, _blamed_for(parts, pod, outcome.bug), now)
+        fail(parts, binding, _blamed_for(parts, pod, outcome.bug), now, in_cycle=True)
         return
     progress: BindingProgress = outcome.value
     if progress.waits or progress.verdict.is_success:
@@ -93,7 +93,7 @@ def _reserved(parts: Parts, binding: PodOnItsWay, outcome: WorkEnd, now: float) 
         parts.permits.show(pod.uid, progress.waiting_for)
         nominate(parts, pod, node)
     elif not progress.verdict.is_success:
-        fail(parts, binding, progress.verdict, now, is_reserved=False)
+        fail(parts, binding, progress.verdict, now, is_reserved=False, in_cycle=True)
     else:
         _permitted(parts, binding, now)
 
@@ -118,6 +118,13 @@ def reject(parts: Parts, binding: PodOnItsWay, message: str, now: float, *, plug
     if binding.step is BindingStep.PERMIT:
         _count_permit(parts, binding, "Unschedulable", now)
     fail(parts, binding, message, now, refused_by=(plugin,) if plugin else tuple(binding.permits))
+
+
+def preempt(parts: Parts, binding: PodOnItsWay, now: float) -> None:
+    """A pod before its Bind whose room a pod of higher priority needs: it is tried again after its back-off."""
+    if binding.step is BindingStep.PERMIT:
+        _count_permit(parts, binding, "Error", now)
+    fail(parts, binding, "preempted", now)
 
 
 def _count_permit(parts: Parts, binding: PodOnItsWay, result: str, now: float) -> None:
@@ -288,12 +295,9 @@ def gone(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     parts.queue.done(binding.pod)
 
 
-def look(parts: Parts, binding: PodOnItsWay, now: float) -> int:
-    """The number of the command."""
-    binding.look_at = now + LOOK_SECONDS
-    command = LookAtPod(number=parts.number(), pod=binding.pod.key, uid=binding.pod.uid)
-    parts.out.append(command)
-    return command.number
+def look(parts: Parts, binding: PodOnItsWay, now: float) -> None:
+    binding.look, binding.look_at = parts.number(), now + LOOK_SECONDS
+    parts.out.append(LookAtPod(number=binding.look, pod=binding.pod.key, uid=binding.pod.uid))
 
 
 def fail(
@@ -304,21 +308,29 @@ def fail(
     *,
     refused_by: Collection[str] = (),
     is_reserved: bool = True,
+    in_cycle: bool = False,
 ) -> None:
-    """Back into the queue: refused by plugins, or else after an error."""
+    """Back into the queue. Only what Reserve and Permit refuse waits for an event; after a later refusal or an error
+    the pod is tried again after its back-off. `in_cycle`: no other pod was refused while this one had the room."""
     pod, message = binding.pod, why if isinstance(why, str) else why.message
-    if isinstance(why, Verdict) and why.is_rejection and why.plugin:
-        refused_by = (why.plugin,)
+    is_refusal = bool(refused_by)
+    if isinstance(why, Verdict) and why.is_rejection:
+        is_refusal = True
+        if binding.step is BindingStep.PERMIT and why.plugin:
+            refused_by = (why.plugin,)
+    if refused_by:
+        message = one_node_refused((message,) if isinstance(why, str) else why.reasons)
     _release(parts, binding, now, is_reserved=is_reserved)
     queued, found = binding.queued, parts.cache.find("Pod", pod.key)
     if not found.terminating:  # a pod on its way is cached, without a node: else `seen` or `gone` has ended its way
         queued.pod = found
         failed = handle_failed_attempt(
-            parts.queue, queued, now, message=message, refused_by=refused_by, is_error=not refused_by
+            parts.queue, queued, now, message=message, refused_by=refused_by, is_error=not is_refusal
         )
         refuse(parts, found, failed)
-    others = (lambda other: other.uid != pod.uid) if refused_by else None
-    parts.queue.move_all(ASSIGNED_POD_DELETED, pod.on_node(binding.node), None, now, may_move=others)
+    if not in_cycle:
+        others = (lambda other: other.uid != pod.uid) if is_refusal else None
+        parts.queue.move_all(ASSIGNED_POD_DELETED, pod.on_node(binding.node), None, now, may_move=others)
     parts.queue.done(pod)
 
 

@@ -18,9 +18,22 @@ def announce(parts: Parts, preemptor: Pod) -> None:
     parts.evictions[preemptor.uid] = Eviction(preemptor=preemptor, others=set(), last=("", ""))
 
 
+def holds(parts: Parts, preemptor: Pod) -> bool:
+    """Whether PreEnqueue must hold the pod: as long as the cache shows a victim of it whose deletion has not begun.
+    Without that, the end of an earlier victim would let it preempt once more."""
+    eviction = parts.evictions.get(preemptor.uid)
+    if eviction is None:
+        return False
+    key, uid = eviction.last
+    last = None if eviction.holds else parts.cache.find_pod(key)
+    return eviction.holds or (last is not None and last.uid == uid and not last.terminating)
+
+
 def begin(parts: Parts, preemptor: Pod, node: str, victims: tuple[str, ...], now: float) -> None:
-    """After the failed cycle was handled."""
-    pods = [pod for pod in map(parts.cache.find_pod, victims) if pod is not None]
+    """After the failed cycle was handled. Leaves alone what is already being deleted, and what has left the node while
+    an extender was asked."""
+    found = map(parts.cache.find_pod, victims)
+    pods = [pod for pod in found if pod is not None and pod.node_name == node and not pod.terminating]
     parts.out.append(Count(metric="preemption_attempts_total"))
     parts.out.append(Count(metric="preemption_victims", amount=len(pods)))
     to_reject = [each for pod in pods if (each := parts.bindings.get(pod.uid)) is not None and each.is_before_bind]
@@ -29,7 +42,7 @@ def begin(parts: Parts, preemptor: Pod, node: str, victims: tuple[str, ...], now
     if not to_delete:  # the preemptor must not be held back when the rejections free the room
         parts.evictions.pop(preemptor.uid, None)
     for each in to_reject:
-        binding.reject(parts, each, "preempted", now)
+        binding.preempt(parts, each, now)
     for pod in pods:
         _tell(parts, preemptor, pod, node)
     if not to_delete:

@@ -40,7 +40,7 @@ from scheduler_core.running.commands import (
 )
 from scheduler_core.running.failures import LOST, Meaning, Reaction, WriteOutcome, meaning, reaction
 from scheduler_core.running.observing import observe
-from scheduler_core.running.parts import BindingStep, Eviction, Parts, PodOnItsWay
+from scheduler_core.running.parts import BindingStep, Parts, PodOnItsWay
 from scheduler_core.running.refusing import LEFT_PENDING, refuse, why_left_pending
 from scheduler_core.running.waiting.asking import Asking, CycleInput, HeldCycle
 from scheduler_core.running.waiting.beside import Beside, WorkEnd
@@ -107,15 +107,13 @@ class Machine:
         measured: Callable[[Scheduler], Scheduler] | None = None,
         on_change: Callable[[Change], None] | None = None,
     ) -> None:
-        evictions: dict[str, Eviction] = {}
-        queue = queue_for(scheduler, is_preempting=lambda pod: pod.uid in evictions and evictions[pod.uid].holds)
-        self.parts = Parts(scheduler, ClusterCache(), queue, permits or WaitingPods(), evictions)
+        queue = queue_for(scheduler, is_preempting=lambda pod: evicting.holds(self.parts, pod))
+        self.parts = Parts(scheduler, ClusterCache(), queue, permits or WaitingPods())
         self._awaits = set(awaits)
         self._on_attempt = on_attempt
         self._lists: list[_List] = []
         self._backoff_flushed_at: float | None = None
         self._waiting_flushed_at: float | None = None
-        self._looks: set[int] = set()
         self._broken = BrokenPlugins()
         self._next_start = 0
         self._asking = Asking(ahead)
@@ -178,9 +176,7 @@ class Machine:
     def answered(self, command: Answered, outcome: WriteOutcome, now: float) -> Commands:
         """The shell knows the outcome of a command. A second answer, and one that came too late, is ignored."""
         if isinstance(command, LookAtPod):
-            if command.number in self._looks:
-                self._looks.discard(command.number)
-                self._looked(command, outcome, now)
+            self._looked(command, outcome, now)
         else:
             write = self.parts.writes.answered(command.number)
             if write is not None:
@@ -454,8 +450,9 @@ class Machine:
         """Only an answer that shows the pod tells what became of its binding."""
         parts = self.parts
         current = parts.bindings.get(look.uid)
-        if current is None or current.look_at is None:
+        if current is None or current.look_at is None or current.look != look.number:  # an older one says too little
             return
+        current.look = 0
         seen = meaning(outcome)
         if seen is Meaning.GONE or (seen is Meaning.DONE and outcome.found_uid != look.uid):
             binding.fail(parts, current, "the pod no longer exists", now)
@@ -471,7 +468,7 @@ class Machine:
         elif current.refused:
             binding.fail(parts, current, current.refused, now)
         else:
-            current.step, current.look_at, current.since = BindingStep.BIND, None, now
+            current.step, current.look_at, current.since, current.is_doubtful = BindingStep.BIND, None, now, True
             binding.send_bind(parts, current)
 
     # ---- time ----
@@ -480,11 +477,17 @@ class Machine:
         parts = self.parts
         late = next((name for name, end in each.permits.items() if end <= now), None)
         if late is not None:
-            binding.reject(parts, each, f"rejected due to timeout after waiting at plugin {late}", now, plugin=late)
+            binding.reject(
+                parts,
+                each,
+                f"rejected due to timeout after waiting {now - each.since:g}s at plugin {late}",
+                now,
+                plugin=late,
+            )
         elif each.step is BindingStep.VOLUMES:
             binding.prepare(parts, each, now)
         elif each.look_at is not None and each.look_at <= now:
-            self._looks.add(binding.look(parts, each, now))
+            binding.look(parts, each, now)
 
     # ---- commands ----
 

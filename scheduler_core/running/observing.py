@@ -99,7 +99,8 @@ def _pending_pod_changed(parts: Parts, old: Pod, new: Pod, assumed: str, now: fl
         _leave(parts, old)
     else:
         parts.queue.update(old, new, pod_changes(old, new, parts.scheduler.rules), now)
-    if old.nominated_node_name and old.nominated_node_name != new.nominated_node_name:
+    ends = new.terminating or old.nominated_node_name != new.nominated_node_name
+    if old.nominated_node_name and ends and not old.terminating:
         _nomination_gone(parts, old, now)
 
 

@@ -46,11 +46,12 @@ class VolumeToBind:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class PodOnItsWay:
-    """A pod on its way to its node. `look_at`: when to look at the pod, because nobody knows whether it is bound.
-    `is_doubtful`: some Bind of it had no answer; `refused`: why a later one certainly failed.
-    `permits`: the Permit plugins that still make it wait, each with the end of its patience. `volumes`: what PreBind
-    of VolumeBinding writes; `prepared`: how many PreBind plugins are done. `evaluated` and `feasible`: how many nodes
-    its cycle checked, and how many passed. `is_asking`: one of its plugins is being asked beside the machine."""
+    """A pod on its way to its node. `look_at`: when to look at the pod, because nobody knows whether it is bound;
+    `look`: the number of the look whose answer counts. `is_doubtful`: some Bind of it had no answer; `refused`: why a
+    later one certainly failed. `permits`: the Permit plugins that still make it wait, each with the end of its
+    patience. `volumes`: what PreBind of VolumeBinding writes; `prepared`: how many PreBind plugins are done.
+    `evaluated` and `feasible`: how many nodes its cycle checked, and how many passed. `is_asking`: one of its plugins
+    is being asked beside the machine."""
 
     queued: QueuedPod
     pod: Pod
@@ -61,6 +62,7 @@ class PodOnItsWay:
     evaluated: int = 0
     feasible: int = 0
     look_at: float | None = None
+    look: int = 0
     is_doubtful: bool = False
     refused: str = ""
     permits: dict[str, float] = field(default_factory=dict)
@@ -76,8 +78,8 @@ class PodOnItsWay:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Eviction:
-    """The victims of one preemption, by uid. `last` (key and uid) is deleted after the others. Until then the preemptor
-    is held back (`holds`)."""
+    """The victims of one preemption, by uid. `last` (key and uid) is deleted after the others; `holds`: they are not
+    all gone yet."""
 
     preemptor: Pod
     others: set[str]
@@ -103,7 +105,7 @@ class Parts:
     cache: ClusterCache
     queue: SchedulingQueue
     permits: WaitingPods
-    evictions: dict[str, Eviction]
+    evictions: dict[str, Eviction] = field(default_factory=dict)
     writes: Writes = field(default_factory=Writes)
     bindings: dict[str, PodOnItsWay] = field(default_factory=dict)
     said: dict[str, StatusSaid] = field(default_factory=dict)

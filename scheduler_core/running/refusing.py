@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.failed_cycle import FailedCycle
 from scheduler_core.running.commands import Count, Note, PostPodEvent, WriteStatus
@@ -18,6 +21,12 @@ def why_left_pending(pod: Pod) -> str:
     if pod.spec.resource_claims:
         return "spec.resourceClaims: this scheduler does not allocate devices yet"
     return ""
+
+
+def one_node_refused(reasons: Iterable[str]) -> str:
+    """The sentence of kube-scheduler when Reserve or Permit refuses the pod on the node that was found for it."""
+    counted = sorted(f"{count} {reason}" for reason, count in Counter(reasons).items())
+    return f"0/1 nodes are available: {', '.join(counted)}."
 
 
 def refuse(parts: Parts, pod: Pod, failed: FailedCycle) -> None:

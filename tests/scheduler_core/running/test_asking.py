@@ -126,6 +126,36 @@ def test_a_pod_that_is_deleted_while_an_extender_is_asked_is_forgotten() -> None
     assert binds(world) == [("b", "n1")]
 
 
+def test_a_node_that_left_while_an_extender_was_asked_sends_the_pod_back() -> None:
+    world = town(posts={"http://x": names("n1")})
+    coming(world, ("a", 1, 0))
+    world.remove("Node", "n1")
+    world.deliver()
+    world.answer()
+    assert (binds(world), room(world, "a"), world.machine.parts.queue.in_flight) == ([], Room.BACKOFF, ())
+    assert world.events[-1].note == "node n1 was deleted before the pod was placed on it"
+
+
+@pytest.mark.parametrize("happens", ["nothing", "its deletion begins", "it is created again elsewhere"])
+def test_a_victim_that_left_while_an_extender_was_asked_is_not_deleted(happens: str) -> None:
+    def post(_verb: str, body: bytes) -> bytes:
+        victims = json.loads(body)["NodeNameToMetaVictims"]
+        return json.dumps({"NodeNameToMetaVictims": victims}).encode()
+
+    world = town({**FILTER, "filterVerb": "", "preemptVerb": "preempt"}, posts={"http://x": post})
+    world.put({**world.objects["Node", "n2"], "spec": {"unschedulable": True}})
+    world.create_pod("v", 4, 0, nodeName="n1")
+    coming(world, ("p", 4, 10))
+    if happens == "its deletion begins":
+        world.begin_deletion("v")
+    elif happens != "nothing":
+        world.remove("Pod", "v")
+        world.create_pod("v", 4, 0, nodeName="n2")
+        world.deliver()
+    world.answer()
+    assert kinds(world) == ["WriteStatus", *(["DeleteVictim"] if happens == "nothing" else [])]
+
+
 def test_an_extender_binds_after_another_one_that_may_be_ignored() -> None:
     bound: list[Any] = []
 
@@ -168,13 +198,3 @@ def test_whoever_may_wait_asks_at_once(is_blocking: bool) -> None:
     world.ahead.is_blocking = is_blocking
     coming(world, ("a", 1, 0))
     assert (len(world.asked), binds(world)) == ((0, [("a", "n1")]) if is_blocking else (1, []))
-
-
-def test_a_node_that_goes_while_an_extender_is_asked_gets_no_pod() -> None:
-    world = town(posts={"http://x": names("n1", "n2")})
-    coming(world, ("a", 1, 0))
-    world.remove("Node", "n1")
-    world.remove("Node", "n2")
-    world.deliver()
-    world.answer()
-    assert (binds(world), room(world, "a")) == ([], Room.BACKOFF)

@@ -67,21 +67,42 @@ def test_a_pod_that_reserve_refuses_waits_for_its_plugin_and_is_released_once() 
     plugin = Reserves(reserve=unschedulable("no more licences"))
     world = asking(plugin)
     coming(world, ("a", 1, 0))
-    assert (said(world), refusers(world, "a")) == (("Unschedulable", "no more licences"), {"Says"})
+    assert (said(world), refusers(world, "a")) == (
+        ("Unschedulable", "0/1 nodes are available: 1 no more licences."),
+        {"Says"},
+    )
     assert plugin.calls == ["reserve", "unreserve"]
     assert world.machine.parts.cache.assumed_node("default/a") == ""
 
 
-@pytest.mark.parametrize(("rejecting", "refused_by"), [("One", {"One"}), ("Two", {"Two"}), ("", {"One", "Two"})])
-def test_only_the_permit_plugin_that_rejects_a_pod_must_help_it_later(rejecting: str, refused_by: set[str]) -> None:
+@pytest.mark.parametrize("rejecting", ["One", "Two"])
+def test_only_the_permit_plugin_that_rejects_a_pod_must_help_it_later(rejecting: str) -> None:
     world = asking(Says("One", permit=WAIT), Says("Two", permit=WAIT))
     coming(world, ("a", 4, 0))
     (uid,) = world.machine.parts.bindings
-    if rejecting:
-        world.collect(world.machine.reject(uid, rejecting, "not now", world.now))
-    else:
-        coming(world, ("boss", 4, 10))  # preempts it
-    assert refusers(world, "a") == refused_by
+    world.collect(world.machine.reject(uid, rejecting, "not now", world.now))
+    assert refusers(world, "a") == {rejecting}
+
+
+def test_a_victim_that_waits_for_permit_is_tried_again_after_its_backoff_without_an_event() -> None:
+    world = asking(Says("One", permit=WAIT), Says("Two", permit=WAIT))
+    coming(world, ("a", 4, 0))
+    world.carry_out()
+    coming(world, ("boss", 4, 10))
+    assert (refusers(world, "a"), room(world, "a")) == (set(), Room.BACKOFF)
+    assert ("SchedulerError", "preempted") in [
+        (each.reason, each.message) for each in world.open if isinstance(each, WriteStatus)
+    ]
+
+
+def test_a_pod_that_reserve_refuses_wakes_nobody() -> None:
+    """Nobody was refused while it had its room: two pods that Reserve refuses would wake each other for ever."""
+    world = asking(Reserves(reserve=unschedulable("no more licences")))
+    coming(world, ("large", 9, 0), ("a", 2, 0))
+    world.wait(20)
+    assert (room(world, "large"), room(world, "a")) == (Room.WAITING, Room.WAITING)
+    label = ("backoff", "AssignedPodDelete"), ("active", "AssignedPodDelete")
+    assert [world.machine.parts.queue.incoming[each] for each in label] == [0, 0]
 
 
 def test_a_rejection_without_a_message_is_still_a_rejection() -> None:
@@ -90,7 +111,10 @@ def test_a_rejection_without_a_message_is_still_a_rejection() -> None:
     (uid,) = world.machine.parts.bindings
     world.carry_out()
     world.collect(world.machine.reject(uid, "Says", "", world.now))
-    assert (said(world), room(world, "a")) == (("Unschedulable", "rejected"), Room.WAITING)
+    assert (said(world), room(world, "a")) == (
+        ("Unschedulable", "0/1 nodes are available: 1 rejected."),
+        Room.WAITING,
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +130,11 @@ def test_prebind_may_refuse_or_fail_and_skip_is_no_refusal(verdict: Verdict, rea
     world = asking(Says(pre_bind=verdict))
     coming(world, ("a", 1, 0))
     assert kinds(world) == (["WriteStatus"] if reason else ["Bind"])
-    assert not reason or said(world) == (reason, message)
+    assert not reason or (said(world), refusers(world, "a"), room(world, "a")) == (
+        (reason, message),
+        set(),
+        Room.BACKOFF,
+    )
 
 
 @pytest.mark.parametrize(

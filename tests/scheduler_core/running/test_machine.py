@@ -191,6 +191,23 @@ def test_a_look_that_is_answered_after_the_watch_has_shown_the_binding_changes_n
     assert (world.node_of("a"), world.machine.parts.bindings, world.open) == ("n1", {}, [])
 
 
+def test_an_answer_to_an_earlier_look_says_nothing_about_a_later_bind() -> None:
+    world = ready()
+    coming(world, ("a", 4, 0))
+    world.carry_out(0, LOST_BEFORE)
+    world.wait(10)
+    (slow,) = world.open
+    stale = world.effect(slow)
+    world.open.clear()
+    world.wait(10)
+    world.carry_out()  # the second look: there is no node yet
+    world.carry_out()  # Bind
+    world.wait(30)
+    assert kinds(world) == ["LookAtPod"]
+    world.collect(world.machine.answered(slow, stale, world.now))
+    assert kinds(world) == ["LookAtPod"]
+
+
 def test_a_pod_that_somebody_else_bound_is_left_alone() -> None:
     world = ready("n1", "n2")
     coming(world, ("a", 1, 0))
@@ -229,6 +246,38 @@ def test_victims_are_deleted_with_their_uid_and_the_last_one_after_the_others() 
     world.carry_out(1)
     assert kinds(world) == ["WriteStatus", "DeleteVictim"]
     assert [each.holds for each in world.machine.parts.evictions.values()] == [False]
+    world.settle(20)
+    assert world.node_of("p") == "n1"
+
+
+def test_the_end_of_an_earlier_victim_does_not_make_a_pod_preempt_once_more() -> None:
+    """While the deletion of the last one is under way, a cheaper victim comes up."""
+    world = ready()
+    coming(world, ("v1", 2, 0), ("v2", 2, 0))
+    world.settle(20)
+    coming(world, ("p", 4, 10))
+    world.carry_out(0)
+    world.carry_out(0)
+    world.end_terminating()
+    world.create_node("n2")
+    cheaper = world.create_pod("cheaper", 4, -10, nodeName="n2")
+    world.deliver()
+    world.wait(2)
+    world.run()
+    assert (room(world, "p"), kinds(world)) == (Room.WAITING, ["DeleteVictim"])
+    world.settle(40)
+    assert (world.node_of("p"), world.pod("cheaper")["metadata"]["uid"]) == ("n1", cheaper)  # type: ignore[index]
+
+
+def test_a_pod_whose_victims_are_all_being_deleted_waits_for_their_end() -> None:
+    world = ready()
+    coming(world, ("v", 4, 0))
+    world.settle(20)
+    world.begin_deletion("v")
+    coming(world, ("p", 4, 10))
+    assert (kinds(world), world.machine.parts.evictions) == (["WriteStatus"], {})
+    assert room(world, "p") is Room.WAITING
+    world.remove("Pod", "v")
     world.settle(20)
     assert world.node_of("p") == "n1"
 
@@ -353,7 +402,10 @@ def test_a_plugin_rejects_a_pod_by_the_handle_that_it_was_given() -> None:
     assert (room(world, "a"), world.machine.parts.bindings) == (Room.WAITING, {})
     (status,) = world.open
     assert isinstance(status, WriteStatus)
-    assert (status.message, status.nominated_node) == ("not enough of them", "")
+    assert (status.message, status.nominated_node) == (
+        "0/1 nodes are available: 1 not enough of them.",
+        "",
+    )
 
 
 def test_a_pod_that_waits_too_long_for_permit_goes_back() -> None:
@@ -364,6 +416,7 @@ def test_a_pod_that_waits_too_long_for_permit_goes_back() -> None:
     world.wait(0.1)
     assert world.machine.parts.bindings == {}
     assert room(world, "a") is Room.WAITING
+    assert world.events[-1].note.endswith(" 1 rejected due to timeout after waiting 20s at plugin Gang.")
 
 
 def test_a_waiting_pod_that_is_being_deleted_frees_its_room_at_once() -> None:

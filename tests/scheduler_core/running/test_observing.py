@@ -162,7 +162,7 @@ def test_a_nomination_that_somebody_else_made_is_cleared_and_the_condition_keeps
     assert (cleared.nominated_node, cleared.reason, cleared.changes_condition) == ("", reason, False)
 
 
-@pytest.mark.parametrize("how", ["cleared", "deleted", "kept"])
+@pytest.mark.parametrize("how", ["cleared", "deleted", "deletion begins", "kept"])
 def test_a_nomination_that_ends_lets_pods_of_at_most_its_priority_try_again(how: str) -> None:
     world = ready()
     coming(world, ("guard", 1, 100))
@@ -180,6 +180,8 @@ def test_a_nomination_that_ends_lets_pods_of_at_most_its_priority_try_again(how:
     assert [room(world, name) for name in ("p", "low", "equal", "high")] == [Room.WAITING] * 4
     if how == "deleted":
         world.remove("Pod", "p")
+    elif how == "deletion begins":  # and a finalizer keeps the pod
+        world.begin_deletion("p")
     else:
         status = {} if how == "cleared" else held["status"]
         world.put({**held, "metadata": {**held["metadata"], "labels": {"app": "q"}}, "status": status})
