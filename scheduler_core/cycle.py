@@ -347,9 +347,9 @@ class _Cycle:
     def _give_up(self) -> CycleResult:
         pod, diagnosis, runner = self._pod, self._diagnosis, self._runner
         if not self._preempts:
-            return CycleResult(
-                pod, diagnosis, sentence=diagnosis.sentence(), nomination=Nomination(clears=True), state=self._state
-            )
+            clears = self._scheduler.kube_version.missing_post_filter_clears_nomination
+            nomination = Nomination(clears=True) if clears else None
+            return CycleResult(pod, diagnosis, sentence=diagnosis.sentence(), nomination=nomination, state=self._state)
         search = FailedSearch(nodes=diagnosis.nodes, diagnosis=diagnosis, runner=runner, nominated=self._nominated)
         result = runner.post_filter(self._state, pod, search)
         return CycleResult(

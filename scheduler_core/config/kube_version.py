@@ -125,6 +125,12 @@ class KubeVersion:
         return not self._since(34)
 
     @cached_property
+    def migrated_disks_need_an_annotation(self) -> bool:
+        """Until 1.35: NodeVolumeLimits counts an in-tree disk only on a node whose CSINode names the disk's plugin as
+        migrated."""
+        return not self._since(36)
+
+    @cached_property
     def sidecar_host_ports_count(self) -> bool:
         """Since 1.33: NodePorts counts the host ports of sidecars too."""
         return self._since(33)
@@ -242,6 +248,55 @@ class KubeVersion:
     def gated_pods_are_flushed(self) -> bool:
         """Since 1.37: after five minutes without an event, PreEnqueue is asked again about a gated pod too."""
         return self._since(37)
+
+    @cached_property
+    def attempts_lengthen_backoff(self) -> bool:
+        """Until 1.33: the back-off grows with every attempt; since 1.34 with refusals, or with consecutive errors."""
+        return not self._since(34)
+
+    @cached_property
+    def only_the_gating_plugin_is_heard(self) -> bool:
+        """Since 1.34: a gated pod moves only with events of the plugin that gates it; before, with those of any
+        plugin that refused it, unless it has scheduling gates."""
+        return self._since(34)
+
+    @cached_property
+    def missing_post_filter_clears_nomination(self) -> bool:
+        """Since 1.35: a pod that no node can take, in a profile without PostFilter, loses its nominated node."""
+        return self._since(35)
+
+    @cached_property
+    def nominated_pods_free_room(self) -> bool:
+        """Since 1.33: the hints of NodeResourcesFit, NodePorts and NodeVolumeLimits requeue pods if a nominated pod is
+        deleted too."""
+        return self._since(33)
+
+    @cached_property
+    def nominated_pods_are_neighbours(self) -> bool:
+        """Since 1.36: the hints of PodTopologySpread and InterPodAffinity count nominated pods as pods on a node."""
+        return self._since(36)
+
+    @cached_property
+    def own_labels_requeue(self) -> bool:
+        """Since 1.36: InterPodAffinity's hint requeues a pod whose own labels change."""
+        return self._since(36)
+
+    @cached_property
+    def deleted_opponents_requeue(self) -> bool:
+        """Since 1.36: InterPodAffinity's hint requeues a pod when one whose anti-affinity selects it is deleted."""
+        return self._since(36)
+
+    @cached_property
+    def only_new_domains_requeue(self) -> bool:
+        """Since 1.33: InterPodAffinity's hint requeues pods if a node changes its domain; before, at every change of
+        labels of a node with the topology key."""
+        return self._since(33)
+
+    @cached_property
+    def attachments_requeue_by_driver(self) -> bool:
+        """Since 1.33: NodeVolumeLimits' hints look at the driver of a deleted VolumeAttachment and at the limits of a
+        changed CSINode; before, every such deletion requeued pods, and no such change."""
+        return self._since(33)
 
     @cached_property
     def deleted_claims_requeue(self) -> bool:

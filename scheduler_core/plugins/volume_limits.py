@@ -16,10 +16,13 @@ from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.model.storage.csi_migration import (
+    COUNTED_PLUGINS,
     driver_of_provisioner,
     driver_of_volume,
     is_migratable_provisioner,
     migrated_disk,
+    plugin_of,
+    plugins_migrated_on,
 )
 from scheduler_core.model.storage.pod_claims import claim_class, claims_used, find_claim, ownership_problem
 from scheduler_core.model.storage.volumes import CSINode, PersistentVolumeClaim
@@ -39,14 +42,12 @@ equal pairs."""
 class ClusterForLimits(Value):
     """The claims and volumes of the cluster, what is attached to each node, and what the pod would attach.
 
-    `wanted_with_csi_node`: to a node with a CSINode object; `wanted_without`: to any other node, without in-tree disks.
-    Both are a verdict instead if a claim of the pod cannot be used.
+    `wanted`: by the in-tree plugins whose disks count on a node; a verdict instead if a claim of the pod is unusable.
     """
 
     objects: ClusterObjects
     attached: Mapping[str, frozenset[Handle]]
-    wanted_with_csi_node: set[Handle] | Verdict
-    wanted_without: set[Handle] | Verdict
+    wanted: Mapping[frozenset[str], set[Handle] | Verdict]
 
 
 class NodeVolumeLimits(Value):
@@ -69,8 +70,9 @@ class NodeVolumeLimits(Value):
         ):
             return PreFilterResult(SKIP)
         objects = nodes.snapshot.objects
-        with_csi_node, without = (_handles_of_incoming(pod, objects, has_csi_node=has) for has in (True, False))
-        state.write(ClusterForLimits(objects, _attached_by_node(objects), with_csi_node, without))
+        counted = {self._counted_on(csi_node) for csi_node in (None, *objects.csi_nodes.values())}
+        wanted = {plugins: _handles_of_incoming(pod, objects, plugins) for plugins in counted}
+        state.write(ClusterForLimits(objects, _attached_by_node(objects), wanted))
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002 -- the point's signature
@@ -82,19 +84,26 @@ class NodeVolumeLimits(Value):
         users = nodes.snapshot.tally(VOLUME_USERS).by_row
         return Refusals.of_each(self._verdict(cluster, names[row], users.get(int(row), ())) for row in nodes.rows)
 
+    def _counted_on(self, csi_node: CSINode | None) -> frozenset[str]:
+        """The in-tree plugins whose disks count."""
+        if csi_node is None:
+            return frozenset()
+        if not self.kube_version.migrated_disks_need_an_annotation:
+            return COUNTED_PLUGINS
+        return COUNTED_PLUGINS & plugins_migrated_on(csi_node)
+
     def _verdict(self, cluster: ClusterForLimits, node_name: str, pods_there: Iterable[Pod]) -> Verdict:
         csi_node = cluster.objects.csi_nodes.get(node_name)
-        wanted = cluster.wanted_with_csi_node if csi_node is not None else cluster.wanted_without
+        counted = self._counted_on(csi_node)
+        wanted = cluster.wanted[counted]
         if isinstance(wanted, Verdict):
             return wanted
         if not wanted:
             return SUCCESS
         if self.kube_version.volume_limit_scaling:
-            missing = next(
-                (driver for driver, _ in wanted if _must_be_installed(driver, csi_node, cluster.objects)), None
-            )
-            if missing is not None:
-                return unschedulable(f"{missing} CSI driver is not installed on the node")
+            missing = {driver for driver, _ in wanted if _must_be_installed(driver, csi_node, cluster.objects)}
+            if missing:  # of several, the order of a Go map decides
+                return unschedulable(f"{min(missing)} CSI driver is not installed on the node")
         limits = (
             {}
             if csi_node is None
@@ -106,7 +115,7 @@ class NodeVolumeLimits(Value):
         )
         if not limits:
             return SUCCESS
-        used = _handles_of_running(pods_there, cluster.objects)
+        used = _handles_of_running(pods_there, cluster.objects, counted)
         if isinstance(used, Verdict):
             return used
         return (
@@ -122,9 +131,10 @@ def _fits(new: set[Handle], there: set[Handle], limits: Mapping[str, int]) -> bo
     )
 
 
-def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle] | Verdict:
-    """A verdict if one of the pod's claims does not exist or belongs to another pod."""
-    handles = _inline_handles(pod, has_csi_node=has_csi_node)
+def _handles_of_incoming(pod: Pod, objects: ClusterObjects, plugins: frozenset[str]) -> set[Handle] | Verdict:
+    """A verdict if one of the pod's claims does not exist or belongs to another pod. `plugins`: in-tree plugins whose
+    disks count."""
+    handles = _inline_handles(pod, plugins)
     for use in claims_used(pod):
         if not use.name:
             return error("PersistentVolumeClaim had no name")
@@ -135,43 +145,42 @@ def _handles_of_incoming(pod: Pod, objects: ClusterObjects, *, has_csi_node: boo
             )
         if use.is_ephemeral and (problem := ownership_problem(pod, claim)):
             return error(problem)
-        handles |= _handle_of_claim(claim, objects, has_csi_node=has_csi_node)
+        handles |= _handle_of_claim(claim, objects, plugins)
     return handles
 
 
-def _handles_of_running(pods: Iterable[Pod], objects: ClusterObjects) -> set[Handle] | Verdict:
+def _handles_of_running(pods: Iterable[Pod], objects: ClusterObjects, plugins: frozenset[str]) -> set[Handle] | Verdict:
     """What these pods use on a node with a CSINode. Ignores claims that do not exist."""
     handles: set[Handle] = set()
     for pod in pods:
-        handles |= _inline_handles(pod, has_csi_node=True)
+        handles |= _inline_handles(pod, plugins)
         for use in claims_used(pod):
             claim = find_claim(pod, use.name, objects.claims)
             if claim is None:
                 continue
             if use.is_ephemeral and (problem := ownership_problem(pod, claim)):
                 return error(problem)
-            handles |= _handle_of_claim(claim, objects, has_csi_node=True)
+            handles |= _handle_of_claim(claim, objects, plugins)
     return handles
 
 
-def _inline_handles(pod: Pod, *, has_csi_node: bool) -> set[Handle]:
-    disks = (
-        (volume.legacy_disk for volume in pod.spec.volumes if volume.legacy_disk is not None) if has_csi_node else ()
-    )
-    return {handle for disk in disks if (handle := migrated_disk(disk)) is not None}
+def _inline_handles(pod: Pod, plugins: frozenset[str]) -> set[Handle]:
+    disks = (volume.legacy_disk for volume in pod.spec.volumes if volume.legacy_disk is not None)
+    counted = (migrated_disk(disk) for disk in disks if plugin_of(disk.kind) in plugins)
+    return {handle for handle in counted if handle is not None}
 
 
-def _handle_of_claim(claim: PersistentVolumeClaim, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle]:
+def _handle_of_claim(claim: PersistentVolumeClaim, objects: ClusterObjects, plugins: frozenset[str]) -> set[Handle]:
     volume = objects.volumes.get(claim.volume_name) if claim.volume_name else None
     if volume is None:
-        return _handle_by_class(claim, objects, has_csi_node=has_csi_node)
+        return _handle_by_class(claim, objects, plugins)
     if volume.csi_driver:
         return {(volume.csi_driver, volume.csi_handle)} if volume.csi_handle else set()
-    handle = driver_of_volume(volume) if has_csi_node else None
+    handle = driver_of_volume(volume) if plugin_of(volume.legacy_kind) in plugins else None
     return set() if handle is None else {handle}
 
 
-def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, has_csi_node: bool) -> set[Handle]:
+def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, plugins: frozenset[str]) -> set[Handle]:
     """The volume that will be provisioned for the claim, as (CSI driver of its storage class, `claim NAMESPACE/NAME`);
     empty if the class or its driver is unknown."""
     storage_class = objects.storage_classes.get(claim_class(claim))
@@ -179,7 +188,7 @@ def _handle_by_class(claim: PersistentVolumeClaim, objects: ClusterObjects, *, h
         return set()
     provisioner: str | None = storage_class.provisioner
     if is_migratable_provisioner(storage_class.provisioner):
-        provisioner = driver_of_provisioner(storage_class.provisioner) if has_csi_node else None
+        provisioner = driver_of_provisioner(storage_class.provisioner) if storage_class.provisioner in plugins else None
     return {(provisioner, f"claim {claim.key}")} if provisioner else set()
 
 

@@ -30,14 +30,17 @@ def queue_for(scheduler: Scheduler, *, is_preempting: Callable[[Pod], bool] | No
         hints = registered_hints(
             used, profile, scheduler.kube_version, scheduler.rules, has_extenders=bool(scheduler.extenders)
         )
-        profiles[profile.scheduler_name] = ProfileInQueue(gatekeepers=_gatekeepers(plugins, is_preempting), hints=hints)
+        waits = is_preempting if scheduler.kube_version.async_preemption else None
+        profiles[profile.scheduler_name] = ProfileInQueue(gatekeepers=_gatekeepers(plugins, waits), hints=hints)
     (sorter,) = scheduler.runners[scheduler.configuration.profiles[0].scheduler_name].plugins.at("queueSort")
     policy = BackoffPolicy(
         initial_seconds=scheduler.configuration.pod_initial_backoff_seconds,
         max_seconds=scheduler.configuration.pod_max_backoff_seconds,
         aligned=scheduler.kube_version.pops_from_backoff,
+        counts_attempts=scheduler.kube_version.attempts_lengthen_backoff,
     )
     rules = QueueRules(
+        hears_gating_plugin_only=scheduler.kube_version.only_the_gating_plugin_is_heard,
         nominates_gated=scheduler.kube_version.gated_pods_are_nominated,
         flushes_gated=scheduler.kube_version.gated_pods_are_flushed,
     )

@@ -22,12 +22,13 @@ class BackoffPolicy(Value, kw_only=True):
     """After the n-th failure initial·2^(n−1) seconds, at most the maximum. A maximum of 0 disables back-off.
 
     With `aligned`, the end is rounded down to whole seconds, as in releases that pop pods early (gate
-    SchedulerPopFromBackoffQ).
+    SchedulerPopFromBackoffQ). With `counts_attempts`, every attempt counts as a failure.
     """
 
     initial_seconds: float = 1
     max_seconds: float = 10
     aligned: bool = True
+    counts_attempts: bool = False
 
     def duration_seconds(self, failures: int) -> float:
         if failures == 0 or self.max_seconds == 0:
@@ -41,7 +42,7 @@ class BackoffPolicy(Value, kw_only=True):
 
     def ends_at(self, queued: QueuedPod) -> float | None:
         """None if the pod need not wait. Computed once for each attempt, and stored in `queued`."""
-        failures = queued.consecutive_errors or queued.unschedulable_count
+        failures = queued.attempts if self.counts_attempts else queued.consecutive_errors or queued.unschedulable_count
         if self.max_seconds == 0 or failures == 0:
             return None
         if queued.backoff_until is None:

@@ -90,8 +90,8 @@ def handle_failed_attempt(
 def nominated_by(result: CycleResult) -> str | None:
     """The node that the result nominates for the pod; empty to clear the nomination, None to keep it.
 
-    It is cleared after an error, in a cluster without nodes, and in a profile without PostFilter. Preemption clears it
-    if it can make room on no node, and keeps it while the evicted pods terminate.
+    It is cleared after an error, in a cluster without nodes, and, since 1.35, in a profile without PostFilter.
+    Preemption clears it if it can make room on no node, and keeps it while the evicted pods terminate.
     """
     if result.error or not len(result.diagnosis.nodes):
         return ""

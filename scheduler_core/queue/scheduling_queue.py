@@ -36,6 +36,8 @@ _POPPED_EARLY: Final = "PopFromBackoffQ"
 _TIMEOUT: Final = "UnschedulableTimeout"
 _ACTIVATED: Final = "ForceActivate"
 
+_GATES: Final = "SchedulingGates"
+
 
 class Room(Enum):
     ACTIVE = "active"
@@ -60,8 +62,9 @@ class ProfileInQueue(Value, kw_only=True):
 
 
 class QueueRules(Value, kw_only=True):
-    """What changed in 1.37; the defaults are those of 1.36 (config/kube_version.py)."""
+    """What differs between releases; the defaults are those of 1.36 (config/kube_version.py)."""
 
+    hears_gating_plugin_only: bool = True
     nominates_gated: bool = False
     flushes_gated: bool = False
 
@@ -334,13 +337,18 @@ class SchedulingQueue:
     ) -> None:
         asks_all = event.is_wildcard and self._rules.flushes_gated
         for queued in candidates:
-            if queued.is_gated and not asks_all and not any(gating.matches(event) for gating in queued.gating_events):
+            if queued.is_gated and not asks_all and not self._reaches_gated(queued, event):
                 continue
             requeue = self._profile_of(queued.pod).hints.judge(queued, event, old, new)
             if requeue is not Requeue.STAY:
                 self._waiting.remove(queued.key)
                 self._requeue(queued, requeue, why or event.label, now)
         self._active.note(event, old, new)
+
+    def _reaches_gated(self, queued: QueuedPod, event: ClusterEvent) -> bool:
+        if not self._rules.hears_gating_plugin_only:
+            return _GATES not in queued.unschedulable_plugins
+        return any(gating.matches(event) for gating in queued.gating_events)
 
     def _activate(self, key: str, now: float) -> bool:
         waiting = self._waiting.get(key)

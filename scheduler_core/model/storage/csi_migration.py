@@ -41,6 +41,7 @@ _MIGRATIONS: Final = {
     "portworxVolume": Migration("kubernetes.io/portworx-volume", "pxd.portworx.com"),
 }
 _DRIVER_OF_PLUGIN: Final = {migration.plugin: migration.driver for migration in _MIGRATIONS.values()}
+COUNTED_PLUGINS: Final = frozenset(_DRIVER_OF_PLUGIN)
 _NEVER_COUNTED: Final = frozenset(
     {"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"}
 )  # CSI drivers replaced these as well, but the scheduler does not count their volumes
@@ -54,6 +55,16 @@ def is_migratable_provisioner(provisioner: str) -> bool:
 def driver_of_provisioner(provisioner: str) -> str | None:
     """None if the provisioner is not an in-tree plugin, or if the scheduler does not count its volumes."""
     return _DRIVER_OF_PLUGIN.get(provisioner)
+
+
+def plugin_of(kind: str) -> str:
+    """The in-tree plugin of this kind of disk, such as `kubernetes.io/aws-ebs`; "" if no CSI driver replaced it."""
+    migration = _MIGRATIONS.get(kind)
+    return "" if migration is None else migration.plugin
+
+
+def plugins_migrated_on(csi_node: CSINode) -> frozenset[str]:
+    return frozenset(csi_node.annotations.get(MIGRATED_PLUGINS_ANNOTATION, "").split(","))
 
 
 def migrated_disk(disk: LegacyDisk) -> Handle | None:
@@ -88,7 +99,7 @@ def required_nodes(volume: PersistentVolume, csi_node: CSINode | None) -> NodeSe
     migration = _MIGRATIONS.get(volume.legacy_kind)
     if migration is None or not migration.topology_key or csi_node is None:
         return volume.node_affinity
-    if migration.plugin not in csi_node.annotations.get(MIGRATED_PLUGINS_ANNOTATION, "").split(","):
+    if migration.plugin not in plugins_migrated_on(csi_node):
         return volume.node_affinity
     return _translated(volume, migration.topology_key)
 

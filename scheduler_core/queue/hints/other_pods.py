@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
 
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import Pod, PodAffinityTerm, TopologySpreadConstraint
 from scheduler_core.queue.events import Action, ClusterEvent, EventHint, Resource
-from scheduler_core.queue.hints.resources import holds_a_place
+from scheduler_core.queue.hints.resources import holds_a_place, is_bound
 from scheduler_core.queue.queued_pod import identity
 
 Labels = Mapping[str, str]
 _Matches = Callable[[tuple[PodAffinityTerm, ...], Pod], bool]
+_IsThere = Callable[[Pod], bool]
 
 
 # ---- spreading ----
@@ -34,12 +34,16 @@ def _is_counted(constraint: TopologySpreadConstraint, pod: Pod, labels: Labels) 
     return constraint.selector.and_labels(own).matches(labels)
 
 
-def _is_involved(pod: Pod, other: Pod) -> bool:
-    return identity(pod) == identity(other) or (holds_a_place(other) and other.namespace == pod.namespace)
+def _neighbour(kube_version: KubeVersion) -> _IsThere:
+    return holds_a_place if kube_version.nominated_pods_are_neighbours else is_bound
 
 
-def _pod_changes_a_count(pod: Pod, old: Pod | None, new: Pod | None) -> bool:
-    if any(not _is_involved(pod, other) for other in (old, new) if other is not None):
+def _is_involved(is_there: _IsThere, pod: Pod, other: Pod) -> bool:
+    return identity(pod) == identity(other) or (is_there(other) and other.namespace == pod.namespace)
+
+
+def _pod_changes_a_count(is_there: _IsThere, pod: Pod, old: Pod | None, new: Pod | None) -> bool:
+    if any(not _is_involved(is_there, pod, other) for other in (old, new) if other is not None):
         return False
     if not pod.spec.topology_spread:
         return True
@@ -72,16 +76,13 @@ def _node_changes_a_domain(pod: Pod, old: Node | None, new: Node | None) -> bool
     return takes_part and (any(old.labels[key] != new.labels[key] for key in keys) or old.taints != new.taints)
 
 
-POD_TOPOLOGY_SPREAD: Final = (
-    EventHint(
-        ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE),
-        _pod_changes_a_count,
-    ),
-    EventHint(
-        ClusterEvent(Resource.NODE, Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT),
-        _node_changes_a_domain,
-    ),
-)
+def pod_topology_spread(kube_version: KubeVersion) -> tuple[EventHint, ...]:
+    of_pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
+    of_nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
+    return (
+        EventHint(ClusterEvent(Resource.POD, of_pods), partial(_pod_changes_a_count, _neighbour(kube_version))),
+        EventHint(ClusterEvent(Resource.NODE, of_nodes), _node_changes_a_domain),
+    )
 
 
 # ---- affinity ----
@@ -96,11 +97,12 @@ def _matches_any(terms: tuple[PodAffinityTerm, ...], pod: Pod) -> bool:
     return any(term.matches(pod.namespace, pod.labels, {}) for term in terms)
 
 
-def _pod_changes_affinity(keeps_away: _Matches, pod: Pod, old: Pod | None, new: Pod | None) -> bool:
-    """`keeps_away`: which anti-affinity terms the other pod must match."""
-    if old is not None and new is not None and identity(pod) == identity(new):
+def _pod_changes_affinity(kube_version: KubeVersion, pod: Pod, old: Pod | None, new: Pod | None) -> bool:
+    is_there = _neighbour(kube_version)
+    keeps_away: _Matches = _matches_any if kube_version.one_anti_affinity_term_requeues else _matches_all
+    if kube_version.own_labels_requeue and old is not None and new is not None and identity(pod) == identity(new):
         return True
-    if any(not holds_a_place(other) for other in (old, new) if other is not None):
+    if any(not is_there(other) for other in (old, new) if other is not None):
         return False
     wanted, unwanted = pod.spec.pod_affinity.required, pod.spec.pod_anti_affinity.required
     if old is not None and new is not None:
@@ -109,7 +111,14 @@ def _pod_changes_affinity(keeps_away: _Matches, pod: Pod, old: Pod | None, new: 
     if new is not None:
         return _matches_all(wanted, new)
     assert old is not None
-    return keeps_away(unwanted, old) or keeps_away(old.spec.pod_anti_affinity.required, pod)
+    return keeps_away(unwanted, old) or (
+        kube_version.deleted_opponents_requeue and keeps_away(old.spec.pod_anti_affinity.required, pod)
+    )
+
+
+def _node_has_a_key(pod: Pod, _old: Node | None, new: Node) -> bool:
+    terms = (*pod.spec.pod_affinity.required, *pod.spec.pod_anti_affinity.required)
+    return any(term.topology_key in new.labels for term in terms)
 
 
 def _node_changes_affinity(pod: Pod, old: Node | None, new: Node) -> bool:
@@ -127,9 +136,9 @@ def _node_changes_affinity(pod: Pod, old: Node | None, new: Node) -> bool:
 
 
 def inter_pod_affinity(kube_version: KubeVersion) -> tuple[EventHint, ...]:
-    keeps_away = _matches_any if kube_version.one_anti_affinity_term_requeues else _matches_all
     of_pods = ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
+    of_nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
     return (
-        EventHint(of_pods, partial(_pod_changes_affinity, keeps_away)),
-        EventHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL), _node_changes_affinity),
+        EventHint(of_pods, partial(_pod_changes_affinity, kube_version)),
+        EventHint(of_nodes, _node_changes_affinity if kube_version.only_new_domains_requeue else _node_has_a_key),
     )

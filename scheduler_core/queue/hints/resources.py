@@ -5,6 +5,7 @@ Source: isSchedulableAfter… in plugins/noderesources/fit.go and plugins/nodepo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from scheduler_core.config.kube_version import KubeVersion
@@ -24,12 +25,22 @@ def holds_a_place(pod: Pod) -> bool:
     return bool(pod.node_name or pod.nominated_node_name)
 
 
+def is_bound(pod: Pod) -> bool:
+    return bool(pod.node_name)
+
+
+def room_of(kube_version: KubeVersion) -> Callable[[Pod], bool]:
+    """Whether a deleted pod leaves room."""
+    return holds_a_place if kube_version.nominated_pods_free_room else is_bound
+
+
 def node_resources_fit(kube_version: KubeVersion, rules: RequestRules) -> tuple[EventHint, ...]:
     resizes = kube_version.status_resources_count
+    leaves_room = room_of(kube_version)
 
     def pod_helps(pod: Pod, old: Pod, new: Pod | None) -> bool:
         if new is None:
-            return holds_a_place(old)
+            return leaves_room(old)
         return resizes and _frees_what_is_wanted(pod, old, new, rules)
 
     def node_helps(pod: Pod, old: Node | None, new: Node) -> bool:
@@ -79,13 +90,15 @@ def _device_class_helps(pod: Pod, old: DeviceClass | None, new: DeviceClass) -> 
     return (old is None and _DEVICE_CLASS_PREFIX + new.name in wanted) or new.extended_resource_name in wanted
 
 
-def _frees_a_port(pod: Pod, old: Pod, _new: Pod | None) -> bool:
-    return holds_a_place(old) and any(
-        wanted.conflicts_with(freed) for wanted in pod.spec.host_ports for freed in old.spec.host_ports
+def node_ports(kube_version: KubeVersion) -> tuple[EventHint, ...]:
+    leaves_room = room_of(kube_version)
+
+    def frees_a_port(pod: Pod, old: Pod, _new: Pod | None) -> bool:
+        return leaves_room(old) and any(
+            wanted.conflicts_with(freed) for wanted in pod.spec.host_ports for freed in old.spec.host_ports
+        )
+
+    return (
+        EventHint(ClusterEvent(Resource.POD, Action.DELETE), frees_a_port),
+        EventHint(ClusterEvent(Resource.NODE, Action.ADD)),
     )
-
-
-NODE_PORTS: Final = (
-    EventHint(ClusterEvent(Resource.POD, Action.DELETE), _frees_a_port),
-    EventHint(ClusterEvent(Resource.NODE, Action.ADD)),
-)

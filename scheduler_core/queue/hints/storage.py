@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.storage.csi_migration import MIGRATED_PLUGINS_ANNOTATION, migrated_disk
 from scheduler_core.model.storage.pod_claims import claims_used
@@ -22,7 +23,7 @@ from scheduler_core.model.storage.volumes import (
 from scheduler_core.plugins.volume_restrictions import disks_clash
 from scheduler_core.plugins.volume_zone import topologies_of
 from scheduler_core.queue.events import Action, ClusterEvent, EventHint, Resource
-from scheduler_core.queue.hints.resources import holds_a_place
+from scheduler_core.queue.hints.resources import room_of
 
 _CLAIM_ADDED = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
 _CLAIM_CHANGED = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE)
@@ -61,12 +62,12 @@ VOLUME_RESTRICTIONS: Final = (
 # ---- NodeVolumeLimits ----
 
 
-def _frees_attachment(_pod: Pod, old: Pod, _new: Pod | None) -> bool:
-    return holds_a_place(old) and any(
+def _has_attachable_volumes(pod: Pod) -> bool:
+    return any(
         volume.claim_name is not None
         or volume.ephemeral
         or (volume.legacy_disk is not None and migrated_disk(volume.legacy_disk) is not None)
-        for volume in old.spec.volumes
+        for volume in pod.spec.volumes
     )
 
 
@@ -85,13 +86,27 @@ def _attachment_is_of_concern(pod: Pod, old: VolumeAttachment, _new: VolumeAttac
     return False
 
 
-NODE_VOLUME_LIMITS: Final = (
-    EventHint(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
-    EventHint(ClusterEvent(Resource.CSI_NODE, Action.UPDATE), _raises_a_limit),
-    EventHint(ClusterEvent(Resource.POD, Action.DELETE), _frees_attachment),
-    EventHint(_CLAIM_ADDED, _uses_claim),
-    EventHint(ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE), _attachment_is_of_concern),
-)
+def node_volume_limits(kube_version: KubeVersion) -> tuple[EventHint, ...]:
+    leaves_room = room_of(kube_version)
+
+    def frees_attachment(_pod: Pod, old: Pod, _new: Pod | None) -> bool:
+        return leaves_room(old) and _has_attachable_volumes(old)
+
+    attachment_gone = ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE)
+    changes = (
+        (
+            EventHint(ClusterEvent(Resource.CSI_NODE, Action.UPDATE), _raises_a_limit),
+            EventHint(attachment_gone, _attachment_is_of_concern),
+        )
+        if kube_version.attachments_requeue_by_driver
+        else (EventHint(attachment_gone),)
+    )
+    return (
+        EventHint(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
+        EventHint(ClusterEvent(Resource.POD, Action.DELETE), frees_attachment),
+        EventHint(_CLAIM_ADDED, _uses_claim),
+        *changes,
+    )
 
 
 # ---- VolumeBinding ----

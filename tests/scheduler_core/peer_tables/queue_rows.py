@@ -197,7 +197,9 @@ class Replayed:
             answer = each["helps"] if kind == "hint" else each["ok"]
             self.answers[kind, each[kind], _normal(each["pod"])].append(answer)
         rules = QueueRules(
-            nominates_gated=version.gated_pods_are_nominated, flushes_gated=version.gated_pods_are_flushed
+            hears_gating_plugin_only=version.only_the_gating_plugin_is_heard,
+            nominates_gated=version.gated_pods_are_nominated,
+            flushes_gated=version.gated_pods_are_flushed,
         )
         self.queue = SchedulingQueue(self._goes_before, self._profiles(about), policy=_policy(about), rules=rules)
         self._fill(before)

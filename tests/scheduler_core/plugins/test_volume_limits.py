@@ -151,6 +151,36 @@ def test_in_tree_disks_are_counted_for_the_csi_driver_that_replaced_them(
     assert is_full(csi_node("n1", "ebs.csi.aws.com", limit=1), *objects) is expected
 
 
+@pytest.mark.parametrize(
+    ("version", "migrated", "expected"),
+    [
+        ("1.35", None, False),
+        ("1.35", "", False),
+        ("1.35", "kubernetes.io/gce-pd", False),
+        ("1.35", "kubernetes.io/gce-pd,kubernetes.io/aws-ebs", True),
+        ("1.36", None, True),
+        ("1.36", "kubernetes.io/gce-pd", True),
+    ],
+)
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param((pod(volumes=[EBS]),), id="inline"),
+        pytest.param((pod("old"), claim("old", bound_to="ebs"), EBS_PV), id="bound"),
+        pytest.param(
+            (pod("new"), claim("new"), storage_class(provisioner="kubernetes.io/aws-ebs")), id="to be provisioned"
+        ),
+    ],
+)
+def test_until_1_35_an_in_tree_disk_is_counted_only_if_the_csi_node_names_its_plugin_as_migrated(
+    version: str, migrated: str | None, expected: bool, objects: tuple[dict[str, Any], ...]
+) -> None:
+    node = csi_node("n1", "ebs.csi.aws.com", limit=0)
+    if migrated is not None:
+        node["metadata"]["annotations"] = {"storage.alpha.kubernetes.io/migrated-plugins": migrated}
+    assert is_full(node, *objects, plugin=NodeVolumeLimits(KubeVersion.parse(version))) is expected
+
+
 def test_an_ephemeral_volume_is_counted_only_if_the_pod_owns_the_volumes_claim() -> None:
     scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
     owned = claim(
@@ -213,3 +243,17 @@ def test_since_1_37_a_node_without_a_required_csi_driver_is_refused(
     )["n1"]
     assert (verdict == unschedulable("csi.example CSI driver is not installed on the node")) is expected
     assert verdict.is_success is not expected
+
+
+def test_of_several_missing_csi_drivers_the_refusal_names_the_first() -> None:
+    others = [
+        obj
+        for name in ("b.example", "a.example")
+        for obj in (
+            claim(name, bound_to=f"pv-{name}"),
+            volume(f"pv-{name}", spec={"csi": {"driver": name, "volumeHandle": "h"}}),
+            driver(insists=True) | {"metadata": {"name": name}},
+        )
+    ]
+    verdict = ask(NodeVolumeLimits(KubeVersion.parse("1.37")), N1, *others, pod("b.example", "a.example"))["n1"]
+    assert verdict == unschedulable("a.example CSI driver is not installed on the node")

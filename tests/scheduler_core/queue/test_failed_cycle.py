@@ -122,12 +122,15 @@ def test_a_pod_in_a_cluster_without_nodes_is_unschedulable_but_retried_as_after_
     assert queued.consecutive_errors == 1
 
 
-def test_without_a_postfilter_plugin_the_nomination_is_cleared() -> None:
+@pytest.mark.parametrize(("version", "nominated_node"), [("1.34", None), ("1.35", "")])
+def test_since_1_35_the_nomination_is_cleared_without_a_postfilter_plugin(
+    version: str, nominated_node: str | None
+) -> None:
     configuration = Configuration.from_mapping(
         {"profiles": [{"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}]}
     )
-    outcome, _, _, result = failed(new(), NODE, occupant(1), scheduler=Scheduler(configuration))
-    assert outcome.nominated_node == ""
+    outcome, _, _, result = failed(new(), NODE, occupant(1), scheduler=Scheduler(configuration, kube_version=version))
+    assert outcome.nominated_node == nominated_node
     assert result.sentence == "0/1 nodes are available: 1 Insufficient cpu."
 
 

@@ -456,7 +456,68 @@ def test_a_pod_with_several_anti_affinity_terms_waits_for_pods_of_any_of_them_si
     assert told(replace(WAITING, labels={"app": "x"}), Action.DELETE, leaving, None) is expected
 
 
+@pytest.mark.parametrize(("release", "expected"), [("1.35", False), ("1.36", True)])
+def test_since_1_36_a_pod_with_affinity_waits_for_nominated_pods_its_own_labels_and_pods_that_avoid_it(
+    release: str, expected: bool
+) -> None:
+    version = KubeVersion.parse(release)
+
+    def told(pod: Pod, action: Action, old: Pod | None, new: Pod | None) -> bool:
+        return helps("InterPodAffinity", pod, Resource.UNSCHEDULED_POD, action, old, new, version=version)
+
+    nominated = replace(X, node_name="", nominated_node_name="n1")
+    assert told(WANTS, Action.ADD, None, nominated) is expected
+    assert told(WANTS, Action.ADD, None, X) is True
+    assert told(WANTS, Action.UPDATE_POD_LABEL, WANTS, WANTS) is expected
+    assert told(replace(WAITING, labels={"app": "x"}), Action.DELETE, AVOIDED_BY, None) is expected
+
+
 ZONED, OTHER_ZONE = a_node(labels={"zone": "a"}), a_node(labels={"zone": "b"})
+
+
+@pytest.mark.parametrize(
+    ("release", "pod", "old", "new", "expected"),
+    [
+        ("1.32", WANTS, ZONED, ZONED, True),
+        ("1.32", AVOIDS, ZONED, ZONED, True),
+        ("1.32", AVOIDS, ZONED, a_node(), False),
+        ("1.32", AVOIDS, None, a_node(), False),
+        ("1.33", WANTS, ZONED, ZONED, False),
+        ("1.33", AVOIDS, ZONED, ZONED, False),
+        ("1.33", AVOIDS, ZONED, a_node(), True),
+    ],
+)
+def test_until_1_32_any_change_of_the_labels_of_a_node_with_the_topology_key_helps(
+    release: str, pod: Pod, old: Any, new: Any, expected: bool
+) -> None:
+    action = NODE_ADD if old is None else NODE_LABEL
+    version = KubeVersion.parse(release)
+    assert helps("InterPodAffinity", pod, Resource.NODE, action, old, new, version=version) is expected
+
+
+@pytest.mark.parametrize(("release", "expected"), [("1.32", False), ("1.33", True)])
+def test_since_1_33_a_deleted_nominated_pod_leaves_room(release: str, expected: bool) -> None:
+    version = KubeVersion.parse(release)
+    for plugin, pod, gone in (
+        ("NodeResourcesFit", HUNGRY, a_pod("gone", nominated_node_name="n1")),
+        ("NodePorts", listening(80), listening(80, name="gone", nominated_node_name="n1")),
+        ("NodeVolumeLimits", CLAIMING, replace(CLAIMING, name="gone", nominated_node_name="n1")),
+    ):
+        told = helps(plugin, pod, Resource.ASSIGNED_POD, Action.DELETE, gone, None, version=version)
+        assert told is expected, plugin
+
+
+@pytest.mark.parametrize(("release", "expected"), [("1.32", False), ("1.33", True)])
+def test_since_1_33_limits_and_attachments_are_looked_at(release: str, expected: bool) -> None:
+    version = KubeVersion.parse(release)
+
+    def told(resource: Resource, action: Action, old: Any, new: Any) -> bool:
+        return helps("NodeVolumeLimits", WAITING, resource, action, old, new, version=version)
+
+    one, two = (CSINode(name="n1", drivers=(CSINodeDriver(name="d", allocatable_count=n),)) for n in (1, 2))
+    attachment = VolumeAttachment(name="a", attacher="d", node_name="n1")
+    assert told(Resource.CSI_NODE, Action.UPDATE, one, two) is expected
+    assert told(Resource.VOLUME_ATTACHMENT, Action.DELETE, attachment, None) is not expected
 
 
 @pytest.mark.parametrize(
@@ -487,6 +548,13 @@ def spread(*, honors_taints: bool = False, **fields: Any) -> Pod:
             ),
         )
     )
+
+
+@pytest.mark.parametrize(("release", "expected"), [("1.35", False), ("1.36", True)])
+def test_since_1_36_a_nominated_pod_counts_for_a_spread(release: str, expected: bool) -> None:
+    nominated = replace(X, node_name="", nominated_node_name="n1")
+    event = (Resource.UNSCHEDULED_POD, Action.DELETE, nominated, None)
+    assert helps("PodTopologySpread", spread(), *event, version=KubeVersion.parse(release)) is expected
 
 
 @pytest.mark.parametrize(
