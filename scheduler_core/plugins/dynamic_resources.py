@@ -36,15 +36,18 @@ _DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 _OPTIONAL_OPERATIONS: Final = "DRAOptionalNodeOperations"
 _CANNOT_FIT: Final = unresolvable("cannot fit resource")
 _NOT_ON_THIS_NODE: Final = unresolvable("resourceclaim not available on the node")
+_LEFT_BEHIND: Final = unresolvable("cannot schedule extended resource claim")
 
 
 class DevicesOfPod(Value):
     """The pod's resource claims, all of them allocated. `extended`: the extended resources that a DeviceClass would
-    provide on nodes that do not offer them themselves; `others`: its further extended resources, if there are such."""
+    provide on nodes that do not offer them themselves; `others`: its further extended resources, if there are such.
+    `has_leftover`: an earlier attempt that did not end made a claim for them; no node is tried until it is deleted."""
 
     claims: tuple[ResourceClaim, ...] = ()
     extended: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+    has_leftover: bool = False
 
 
 class DynamicResources(Value):
@@ -74,27 +77,28 @@ class DynamicResources(Value):
                 return PreFilterResult(found)
             if found is not None:
                 claims.append(found)
-        waiting = next((claim for claim in claims if not claim.allocated), None)
-        if waiting is not None:
-            hopeless = next(
-                (problem for claim in claims if not claim.allocated and (problem := _hopeless_request(claim, objects))),
-                None,
-            )
+        waiting = [claim for claim in claims if not claim.allocated]
+        hopeless = next((problem for claim in waiting if (problem := _hopeless_request(claim, objects))), None)
+        if hopeless is not None:
+            return PreFilterResult(hopeless)
+        extended, others = self._by_device_class(pod, objects)
+        has_leftover = bool(extended) and any(_is_leftover(claim, pod) for claim in objects.resource_claims.values())
+        if waiting and not has_leftover:
             return PreFilterResult(
-                hopeless
-                or unknown(
-                    f'resourceclaim "{waiting.name}" is not allocated yet, '
+                unknown(
+                    f'resourceclaim "{waiting[0].name}" is not allocated yet, '
                     "and scheduler_core does not predict allocations"
                 )
             )
-        extended, others = self._by_device_class(pod, objects)
         if not claims and not extended:
             return PreFilterResult(SKIP)
-        state.write(DevicesOfPod(tuple(claims), extended, others))
+        state.write(DevicesOfPod(tuple(claims), extended, others, has_leftover))
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict:  # noqa: ARG002 -- the point's signature
         devices, node = state.read(DevicesOfPod), node_info.node
+        if devices.has_leftover:
+            return _LEFT_BEHIND
         if any(name not in node.allocatable for name in devices.others):
             return _CANNOT_FIT
         offered = next((name for name in devices.extended if not node.allocatable.get(name)), None)
@@ -152,6 +156,7 @@ class DynamicResources(Value):
         """Only a message, before that of DefaultPreemption; never makes room for the pod.
 
         The real plugin deallocates a claim that no other pod uses: a later cycle may then allocate other devices to it.
+        It deletes the claim that an earlier attempt made for extended resources.
         """
         devices = state.find(DevicesOfPod)
         if devices is None:
@@ -167,6 +172,8 @@ class DynamicResources(Value):
             if each.plugin == self.name
             for row in search.diagnosis.searched[each.refused]
         ]
+        if devices.has_leftover:  # no claim was looked at on any node
+            return PostFilterResult(unschedulable("deletion of ResourceClaim completed"))
         if any(
             _is_free_to_give_up(claim, pod) and not all(self._is_available(claim, node) for node in refused)
             for claim in devices.claims
@@ -240,6 +247,10 @@ def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | Verdict | None:
     if entry.name not in generated:
         return unresolvable(f'pod "{pod.namespace}/{pod.name}": ResourceClaim not created yet')
     return generated[entry.name]
+
+
+def _is_leftover(claim: ResourceClaim, pod: Pod) -> bool:
+    return claim.is_for_extended and bool(claim.requests) and bool(pod.uid) and claim.owner_uid == pod.uid
 
 
 def _is_free_to_give_up(claim: ResourceClaim, pod: Pod) -> bool:

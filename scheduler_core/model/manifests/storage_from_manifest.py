@@ -31,6 +31,8 @@ from scheduler_core.model.storage.volumes import (
     VolumeAttachment,
 )
 
+_EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
+
 
 def claim(written: wire_storage.WireClaim) -> PersistentVolumeClaim:
     meta, spec = written.metadata, written.spec
@@ -172,6 +174,7 @@ def resource_claim(written: wire_storage.WireResourceClaim) -> ResourceClaim:
         if allocation is None
         else seconds(allocation.allocation_timestamp, "status.allocation.allocationTimestamp"),
         skips_node_operations=any(d.skip_node_operations for d in _allocated_devices(status)),
+        is_for_extended=(meta.annotations or {}).get(_EXTENDED_RESOURCE_CLAIM) == "true",
     )
 
 

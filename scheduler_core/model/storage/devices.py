@@ -24,7 +24,8 @@ Readiness = Literal["ready", "failed", "waiting"]
 class ResourceClaim(Value, kw_only=True):
     """`available_on`: the nodes that can reach the allocated devices; None: every node. `reserved_for`: the consumers'
     uids. `readiness`: by the binding conditions of the allocated devices. `allocated_at`: in seconds since the epoch;
-    None if unknown. `skips_node_operations`: an allocated device leaves work to nobody on the node."""
+    None if unknown. `skips_node_operations`: an allocated device leaves work to nobody on the node. `is_for_extended`:
+    kube-scheduler made it for the extended resources of its owner."""
 
     name: str
     namespace: str
@@ -38,6 +39,7 @@ class ResourceClaim(Value, kw_only=True):
     readiness: Readiness = "ready"
     allocated_at: float | None = None
     skips_node_operations: bool = False
+    is_for_extended: bool = False
 
     @property
     def key(self) -> str:

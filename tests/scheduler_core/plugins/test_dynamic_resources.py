@@ -188,6 +188,35 @@ def test_a_pod_can_request_a_device_class_by_its_implicit_resource_name() -> Non
     assert ask(PLUGIN, pod, A, device_class())["a"].code is VerdictCode.UNKNOWN
 
 
+def leftover(uid: str = "default-pod", says: str = "true", requests: list[dict[str, Any]] | None = None) -> Any:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "pod", "uid": uid, "controller": True}
+    annotations = {"resource.kubernetes.io/extended-resource-claim": says}
+    return claim("left", allocated=False, requests=requests, annotations=annotations, ownerReferences=[owner])
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [
+        pytest.param(leftover(), unresolvable("cannot schedule extended resource claim"), id="of this pod"),
+        pytest.param(leftover("other"), SUCCESS, id="of another pod"),
+        pytest.param(leftover(says="false"), SUCCESS, id="a claim of the user"),
+        pytest.param(leftover(requests=[]), SUCCESS, id="without requests"),
+    ],
+)
+def test_a_claim_that_an_earlier_attempt_made_for_extended_resources_refuses_every_node(
+    left: Any, expected: Any
+) -> None:
+    answer = ask(PLUGIN, WANTS_FPGA, HAS_FPGA, device_class(offers="example.com/fpga"), left)
+    assert answer == {"has": expected}
+
+
+def test_such_a_claim_is_deleted_before_the_next_attempt() -> None:
+    snapshot = load_objects([HAS_FPGA, WANTS_FPGA, device_class(offers="example.com/fpga"), leftover()])
+    for version in ("1.36", "1.37"):
+        sentence = Scheduler(kube_version=version).schedule(snapshot, snapshot.pod("default/pod")).sentence
+        assert "cannot schedule extended resource claim. deletion of ResourceClaim completed, preemption: " in sentence
+
+
 def test_before_1_36_device_classes_offered_no_extended_resources() -> None:
     assert (
         ask(DynamicResources(KubeVersion.parse("1.35")), WANTS_FPGA, A, device_class(offers="example.com/fpga"))
