@@ -130,9 +130,9 @@ class KubeVersion:
         return not self._since(34)
 
     @cached_property
-    def migrated_disks_need_an_annotation(self) -> bool:
-        """Until 1.35: NodeVolumeLimits counts an in-tree disk only on a node whose CSINode names the disk's plugin as
-        migrated."""
+    def portworx_disks_need_an_annotation(self) -> bool:
+        """Until 1.35: NodeVolumeLimits counts an in-tree disk of Portworx only on a node whose CSINode names the plugin
+        as migrated."""
         return not self._since(36)
 
     @cached_property

@@ -221,7 +221,8 @@ class PreScorePlugin(Protocol):
 @runtime_checkable
 class PreparesBySpec(Protocol):
     """A PreScore plugin whose verdict and state depend only on the pod's spec, the plugin's settings and the rules of
-    the nodes' requests (`NodeList.rules`), so that both are kept for all pods with this spec.
+    the nodes' requests (`NodeList.rules`), so that both are kept for all pods with this spec. It is asked anew about a
+    pod whose status reports resources (`Pod.resize`).
 
     A subclass with another `pre_score` must set `prepares_by_spec` to False if that is not true of it.
     """

@@ -144,7 +144,8 @@ class VolumeBinding(Value):
         """The fraction of the node's storage that would be in use, mapped by the profile's shape; the mean over the
         storage classes."""
         claims = state.find(ClaimsOfPod)
-        if claims is None:
+        # Without the gate, Score runs only in a profile that disables PreScore.
+        if claims is None or not self.kube_version.storage_capacity_scoring:
             return 0
         storage = storage_by_class(self._find(claims, node_info.node))
         if not storage:

@@ -17,6 +17,7 @@ from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, error, unre
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.model.storage.csi_migration import (
     COUNTED_PLUGINS,
+    PORTWORX,
     driver_of_provisioner,
     driver_of_volume,
     is_migratable_provisioner,
@@ -32,6 +33,7 @@ from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.volume_users import VOLUME_USERS
 from scheduler_core.values import Value
 
+_WITHOUT_PORTWORX: Final = COUNTED_PLUGINS - {PORTWORX}
 _TOO_MANY: Final = unschedulable("node(s) exceed max volume count")
 
 Handle = tuple[str, str]
@@ -88,9 +90,10 @@ class NodeVolumeLimits(Value):
         """The in-tree plugins whose disks count."""
         if csi_node is None:
             return frozenset()
-        if not self.kube_version.migrated_disks_need_an_annotation:
-            return COUNTED_PLUGINS
-        return COUNTED_PLUGINS & plugins_migrated_on(csi_node)
+        is_missing = PORTWORX not in plugins_migrated_on(csi_node)
+        return (
+            _WITHOUT_PORTWORX if is_missing and self.kube_version.portworx_disks_need_an_annotation else COUNTED_PLUGINS
+        )
 
     def _verdict(self, cluster: ClusterForLimits, node_name: str, pods_there: Iterable[Pod]) -> Verdict:
         csi_node = cluster.objects.csi_nodes.get(node_name)

@@ -31,6 +31,8 @@ def main() -> int:
         cases += [large_case(options.seed, number, size) for number, size in enumerate(options.large)]
     if options.kube:
         cases = [{**one, "kubeVersion": options.kube} for one in cases if is_of(options.kube, one)]
+        if options.kube == "1.37":  # VolumeBinding scores the first that fits, in the order of a Go map
+            cases = [one for one in cases if not _has_rival_pools(one)]
     both = judges.start((options.oracle, "judge", "--lenient"), cases), judges.start(judges.OURS, cases)
     want, got = (judges.finish(one) for one in both)
     refused = [one["id"] for one in cases if not want.get(one["id"])]
@@ -58,7 +60,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kube", help="the oracle's release, such as 1.34; by default the library's")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=2000)
-    parser.add_argument("--pointed", type=int, default=450, help="number of cases about a single topic")
+    parser.add_argument("--pointed", type=int, default=800, help="number of cases about a single topic")
     parser.add_argument("--large", type=int, nargs="*", default=[120, 1000], help="numbers of nodes; one case for each")
     parser.add_argument("--corpus", type=Path, help="take the cases from this file; generate no cases")
     parser.add_argument("--show", type=int, default=10)
@@ -70,6 +72,16 @@ def _options() -> argparse.Namespace:
         help="for each of the first N differences, print the smallest case that still shows the difference",
     )
     return parser.parse_args()
+
+
+def _has_rival_pools(one: dict[str, Any]) -> bool:
+    """Whether a storage class has several storage pools of different sizes."""
+    pools = {
+        (each["storageClassName"], each.get("capacity"))
+        for each in one["objects"]
+        if each["kind"] == "CSIStorageCapacity"
+    }
+    return len({name for name, _ in pools}) < len(pools)
 
 
 def _open(path: Path) -> Any:

@@ -26,7 +26,7 @@ CANDIDATES = 4000  # searched for rare features
 WANTED = 4  # cases that should have each feature
 CONFIGURATIONS = 1200
 LARGE = (101, 150, 400, 1000, 2500)
-POINTED = 108  # twelve of each topic
+POINTED = 144  # nine of each topic
 
 
 def main() -> None:

@@ -128,7 +128,7 @@ class Scorer:
         """See `Runner.score`."""
         if not self._scores:
             return ScoreTable(nodes, {}, np.ones(len(nodes), dtype=np.int64))
-        kept = self._kept_for(pod, nodes)
+        kept = self._kept_for(pod, nodes) if pod.resize is None else None
         if kept is not None:
             state.write_all(kept.notes)
         state.skipped_scores = self._prepared(state, pod, nodes, kept)

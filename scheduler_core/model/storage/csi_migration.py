@@ -42,6 +42,7 @@ _MIGRATIONS: Final = {
 }
 _DRIVER_OF_PLUGIN: Final = {migration.plugin: migration.driver for migration in _MIGRATIONS.values()}
 COUNTED_PLUGINS: Final = frozenset(_DRIVER_OF_PLUGIN)
+PORTWORX: Final = "kubernetes.io/portworx-volume"
 _NEVER_COUNTED: Final = frozenset(
     {"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"}
 )  # CSI drivers replaced these as well, but the scheduler does not count their volumes

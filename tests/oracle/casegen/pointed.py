@@ -1,17 +1,17 @@
-"""Generates cases about one topic each: selectors, amounts, resizes, features, volumes, claims, devices, gates or
-nominations. The cases contain values that are rare in the cases of `casegen/cases.py`."""
+"""Generates cases about one topic each: selectors, amounts, resizes, features, volumes, claims, devices, gates,
+nominations, or one of `casegen/unusual.py`. The cases contain values that are rare in the cases of `casegen/cases.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from tests.oracle.casegen import pods
+from tests.oracle.casegen import pods, unusual
 from tests.oracle.casegen.cases import build
 from tests.oracle.casegen.draw import Draw
 from tests.oracle.casegen.flavours import Flavour
-
-Case = dict[str, Any]
+from tests.oracle.casegen.unusual import GPU, Case, asked, of, requests_of
 
 # As the API takes them: all suffixes, signs, fractions and exponents; amounts below a unit are rounded up.
 CPU = ("0", "1", "0.5", "1500m", "1500000u", "100n", "1e-3", "2E0", "0.0005", "+1", "001", "1k", "2.5", "999999999n")
@@ -20,7 +20,6 @@ WHOLE = ("0", "1", "2", "7", "1e1", "1k", "1Ki", "3.0")
 
 _NUMBERS = ("1", "2", "-1", "+2", "02", "1.5", "", "9223372036854775807", "9223372036854775808", "one")
 _KEYS = ("gen", "disk", "pool", "rack", "nothing", "kubernetes.io/hostname", "topology.kubernetes.io/zone")
-_GPU = "example.com/gpu"
 
 
 def pointed_case(seed: int, number: int) -> Case:
@@ -33,29 +32,14 @@ def pointed_case(seed: int, number: int) -> Case:
     return found
 
 
-def _of(case: Case, kind: str) -> list[dict[str, Any]]:
-    return [each for each in case["objects"] if each["kind"] == kind]
-
-
-def _asked(case: Case) -> list[dict[str, Any]]:
-    return [
-        pod for pod in _of(case, "Pod") if f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" in case["pods"]
-    ]
-
-
-def _requests(pod: dict[str, Any]) -> list[dict[str, str]]:
-    containers = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]
-    return [container.setdefault("resources", {}).setdefault("requests", {}) for container in containers]
-
-
 def _selectors(d: Draw, case: Case) -> None:
-    for node in _of(case, "Node"):
+    for node in of(case, "Node"):
         labels = node["metadata"].setdefault("labels", {})
         if d.maybe(0.6):
             labels["gen"] = d.choice(_NUMBERS[:-1])
         if d.maybe(0.3):
             labels["disk"] = ""
-    for pod in _asked(case):
+    for pod in asked(case):
         affinity = pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
             "nodeSelectorTerms": [
@@ -80,22 +64,22 @@ def _expression(d: Draw) -> dict[str, Any]:
 
 
 def _amounts(d: Draw, case: Case) -> None:
-    for node in _of(case, "Node"):
+    for node in of(case, "Node"):
         room = node["status"]["allocatable"]
         room["cpu"] = d.choice(("4", "3999m", "4.0", "4e0", "3999999999n", "0.5", "1k"))
         room["memory"] = d.choice(("8Gi", "8589934592000m", "8.5G", "1e10", "1Ti", "80P", "123Mi"))
-        room[_GPU] = d.choice(WHOLE)
-    for pod in _of(case, "Pod"):
-        for requests in _requests(pod):
+        room[GPU] = d.choice(WHOLE)
+    for pod in of(case, "Pod"):
+        for requests in requests_of(pod):
             requests |= {"cpu": d.choice(CPU), "memory": d.choice(MEMORY)}
             if d.maybe(0.3):
-                requests[_GPU] = d.choice(WHOLE)
+                requests[GPU] = d.choice(WHOLE)
             if d.maybe(0.2):
                 requests["ephemeral-storage"] = d.choice(MEMORY)
 
 
 def _resizes(d: Draw, case: Case) -> None:
-    for pod in _of(case, "Pod"):
+    for pod in of(case, "Pod"):
         if "nodeName" in pod["spec"] and pod["status"].get("phase") == "Running":
             pods.resized(d, pod)
 
@@ -108,18 +92,18 @@ def _devices(d: Draw, case: Case) -> None:
             "apiVersion": "resource.k8s.io/v1",
             "kind": "DeviceClass",
             "metadata": {"name": "gpu", "uid": "class-gpu"},
-            "spec": {"extendedResourceName": d.choice((_GPU, _GPU, "example.com/other"))},
+            "spec": {"extendedResourceName": d.choice((GPU, GPU, "example.com/other"))},
         }
     ]
-    for node in _of(case, "Node"):
-        node["status"]["allocatable"][_GPU] = d.choice(("1", "2", "4", "8"))
-    for pod in _of(case, "Pod"):
+    for node in of(case, "Node"):
+        node["status"]["allocatable"][GPU] = d.choice(("1", "2", "4", "8"))
+    for pod in of(case, "Pod"):
         if d.maybe(0.7):
-            d.choice(_requests(pod))[_GPU] = d.choice(("0", "1", "1", "2", "4"))
+            d.choice(requests_of(pod))[GPU] = d.choice(("0", "1", "1", "2", "4"))
 
 
 def _gates(d: Draw, case: Case) -> None:
-    for pod in _asked(case):
+    for pod in asked(case):
         gates = d.choice((None, [], [{"name": "a"}], [{"name": "b"}, {"name": "a"}]))
         if gates is not None:
             pod["spec"]["schedulingGates"] = gates
@@ -128,8 +112,8 @@ def _gates(d: Draw, case: Case) -> None:
 def _nominations(d: Draw, case: Case) -> None:
     """Sets `nominatedNodeName` of most pods that have no node: pods that the schedulers are to place (`case["pods"]`),
     and other pending pods. Some nominated nodes do not exist."""
-    nodes = [node["metadata"]["name"] for node in _of(case, "Node")]
-    for pod in _of(case, "Pod"):
+    nodes = [node["metadata"]["name"] for node in of(case, "Node")]
+    for pod in of(case, "Pod"):
         if "nodeName" not in pod["spec"] and d.maybe(0.8):
             pod["status"]["nominatedNodeName"] = d.often(nodes, ("gone",), 0.1)
 
@@ -149,4 +133,11 @@ TOPICS: dict[str, tuple[Flavour, Callable[[Draw, Case], None]]] = {
     "devices": (Flavour(weight=1, tidy=True, pods_per_node=2, full=0.2, scalars=0.2), _devices),
     "gates": (Flavour(weight=1, tidy=True, gates=0.3), _gates),
     "nominations": (Flavour(weight=1, full=0.5, nominated=1.0, pods_per_node=1, spread=0.2), _nominations),
+    "statuses": (Flavour(weight=1, tidy=True, full=0.2, pods_per_node=4, scalars=0.2), unusual.statuses),
+    "disks": (Flavour(weight=1, tidy=True, volumes=1.0, full=0.2, pods_per_node=2), unusual.disks),
+    "images": (Flavour(weight=1, tidy=True, pods_per_node=1), unusual.images),
+    "victims": (Flavour(weight=1, nodes=(1, 5), tidy=True, pods_per_node=0), unusual.victims),
+    "taints": (Flavour(weight=1, spread=0.5, pods_per_node=2), unusual.taints),
+    "ports": (Flavour(weight=1, tidy=True, pods_per_node=2, full=0.3), unusual.ports),
+    "conditions": (Flavour(weight=1, tidy=True, claims=0.8, pods_per_node=1), unusual.conditions),
 }

@@ -58,7 +58,7 @@ LAST_RELEASE_WITH = {
     "taint_refusal_names_the_taint": 33,
     "read_write_once_pod_refusal_names_the_node": 33,
     "attempts_lengthen_backoff": 33,
-    "migrated_disks_need_an_annotation": 35,
+    "portworx_disks_need_an_annotation": 35,
 }
 
 

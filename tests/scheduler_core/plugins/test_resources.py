@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from scheduler_core.cycle import Scheduler
 from scheduler_core.testing.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.scheduler_core.plugins.verdicts import cluster, decided, filtered, plugin, scored
 
@@ -220,6 +221,28 @@ def test_the_balance_score_rises_if_the_pod_improves_the_balance() -> None:
 @pytest.mark.parametrize(("version", "scores"), [("1.32", {"n": 100}), ("1.33", None), ("1.36", None)])
 def test_balanced_allocation_skips_best_effort_pods_since_1_33(version: str, scores: dict[str, int] | None) -> None:
     assert scored(plugin("NodeResourcesBalancedAllocation", version=version), a_pod(), cluster(a_node("n"))) == scores
+
+
+RETURNED = {"name": "c", "resources": {"requests": {"cpu": "4", "memory": "1000"}}}
+
+
+def test_the_balance_score_counts_amounts_in_the_status_of_the_incoming_pod() -> None:
+    asking = a_pod().with_container({"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1000"}}})
+    snapshot = cluster(a_node("n").offering(cpu="4", memory="1000"))
+    balanced = plugin("NodeResourcesBalancedAllocation", version="1.35")
+    assert scored(balanced, asking, snapshot) == {"n": 62}
+    assert scored(balanced, asking.with_field("status.containerStatuses", [RETURNED]), snapshot) == {"n": 100}
+
+
+def test_what_is_kept_for_a_spec_is_not_taken_for_a_pod_whose_status_has_other_amounts() -> None:
+    requests = {"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1000"}}}
+    pods = [a_pod(name).with_container(requests) for name in ("a", "b", "c", "d")]
+    pods[3] = pods[3].with_field("status.containerStatuses", [RETURNED])
+    snapshot = cluster(*(a_node(name).offering(cpu="4", memory="1000") for name in ("n", "m")), *pods)
+    scheduler = Scheduler(kube_version="1.35")
+    tables = [scheduler.schedule(snapshot, snapshot.pod(f"default/{name}")).table for name in ("a", "b", "c", "d")]
+    scores = [table.by_plugin["NodeResourcesBalancedAllocation"].tolist() for table in tables if table is not None]
+    assert scores == [[62, 62], [62, 62], [62, 62], [100, 100]]
 
 
 def test_the_balance_score_of_three_resources_uses_their_standard_deviation() -> None:

@@ -445,5 +445,6 @@ def test_volume_binding_gives_every_node_zero_if_no_storage_capacity_is_known() 
     assert scores(claim(bound_to="pv"), volume()) == [0, 0]
 
 
-def test_volume_binding_until_1_36_does_not_score_storage() -> None:
-    scores(claim(), MAKER, version="1.36")
+def test_volume_binding_until_1_36_does_not_score_storage_even_if_a_profile_disables_prescore() -> None:
+    objects = (claim(), storage_class(), volume("x", size="2Gi", zones=("a",)), volume("y", size="4Gi", zones=("b",)))
+    assert scores(*objects, version="1.36") == [0, 0]

@@ -151,34 +151,45 @@ def test_in_tree_disks_are_counted_for_the_csi_driver_that_replaced_them(
     assert is_full(csi_node("n1", "ebs.csi.aws.com", limit=1), *objects) is expected
 
 
+PORTWORX = {"name": "disk", "portworxVolume": {"volumeID": "7"}}
+
+
 @pytest.mark.parametrize(
     ("version", "migrated", "expected"),
     [
         ("1.35", None, False),
-        ("1.35", "", False),
         ("1.35", "kubernetes.io/gce-pd", False),
-        ("1.35", "kubernetes.io/gce-pd,kubernetes.io/aws-ebs", True),
+        ("1.35", "kubernetes.io/gce-pd,kubernetes.io/portworx-volume", True),
         ("1.36", None, True),
-        ("1.36", "kubernetes.io/gce-pd", True),
     ],
 )
 @pytest.mark.parametrize(
     "objects",
     [
-        pytest.param((pod(volumes=[EBS]),), id="inline"),
-        pytest.param((pod("old"), claim("old", bound_to="ebs"), EBS_PV), id="bound"),
+        pytest.param((pod(volumes=[PORTWORX]),), id="inline"),
         pytest.param(
-            (pod("new"), claim("new"), storage_class(provisioner="kubernetes.io/aws-ebs")), id="to be provisioned"
+            (pod("old"), claim("old", bound_to="px"), volume("px", spec={"portworxVolume": {"volumeID": "7"}})),
+            id="bound",
+        ),
+        pytest.param(
+            (pod("new"), claim("new"), storage_class(provisioner="kubernetes.io/portworx-volume")),
+            id="to be provisioned",
         ),
     ],
 )
-def test_until_1_35_an_in_tree_disk_is_counted_only_if_the_csi_node_names_its_plugin_as_migrated(
+def test_until_1_35_a_portworx_disk_is_counted_only_if_the_csi_node_names_its_plugin_as_migrated(
     version: str, migrated: str | None, expected: bool, objects: tuple[dict[str, Any], ...]
 ) -> None:
-    node = csi_node("n1", "ebs.csi.aws.com", limit=0)
+    node = csi_node("n1", "pxd.portworx.com", limit=0)
     if migrated is not None:
         node["metadata"]["annotations"] = {"storage.alpha.kubernetes.io/migrated-plugins": migrated}
     assert is_full(node, *objects, plugin=NodeVolumeLimits(KubeVersion.parse(version))) is expected
+
+
+@pytest.mark.parametrize("version", ["1.32", "1.35", "1.37"])
+def test_another_in_tree_disk_is_counted_on_a_node_that_names_no_migrated_plugin(version: str) -> None:
+    node = csi_node("n1", "ebs.csi.aws.com", limit=0)
+    assert is_full(node, pod(volumes=[EBS]), plugin=NodeVolumeLimits(KubeVersion.parse(version)))
 
 
 def test_an_ephemeral_volume_is_counted_only_if_the_pod_owns_the_volumes_claim() -> None:
