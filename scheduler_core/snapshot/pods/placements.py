@@ -27,8 +27,8 @@ from scheduler_core.snapshot.remembered import Remembered
 Value = TypeVar("Value")
 
 # A new table is made when the log has at least `_CHANGES_PER_TABLE` changes, and one for every `_PODS_PER_CHANGE` pods
-# of the table. A longer log needs more memory, about 0.5 KB for each change, and stops its reader for longer when it
-# ends, 2 µs for each change; a shorter one more time, because 150,000 pods that stay take 10 ms.
+# of the table. A longer log needs more memory and stops its reader for longer when it ends (the pause that
+# `make bench-running` prints); a shorter one costs a pass over all pods more often.
 _CHANGES_PER_TABLE: Final = 2048
 _PODS_PER_CHANGE: Final = 16
 # The most cached counts. An application needs a few; with 5,000 nodes, one takes a few tens of kilobytes.
