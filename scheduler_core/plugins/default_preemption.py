@@ -43,7 +43,7 @@ def _nobody(_pod: Pod) -> bool:
 
 
 class PreemptionAttempt(Value):
-    """In the state of a cycle in which DefaultPreemption ran: kube-scheduler counts it, even if nobody can be evicted."""
+    """In the state of each cycle in which DefaultPreemption ran, even if nobody can be evicted."""
 
 
 class DefaultPreemption(Value):
