@@ -211,4 +211,4 @@ def test_a_pod_that_is_deleted_or_created_again_while_an_extender_is_asked_is_no
     else:
         world.begin_deletion("a")
     world.answer()
-    assert (binds(world), world.machine.parts.bindings) == ([], {})
+    assert (binds(world), world.asked, world.machine.parts.queue.in_flight) == ([], [], ())

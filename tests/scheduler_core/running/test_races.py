@@ -298,12 +298,14 @@ def test_a_victim_whose_binding_is_under_way_is_deleted_after_it() -> None:
 
 
 def test_a_pod_whose_nomination_is_not_written_yet_preempts_nobody_else() -> None:
-    world = ready("n1", "n2")
-    coming(world, ("v", 4, 0), ("w", 4, 0))
+    world = ready()
+    coming(world, ("v", 4, 0))
     world.settle(10)
     coming(world, ("p", 4, 10))
     assert kinds(world) == ["WriteStatus", "DeleteVictim"]
     world.carry_out(1)
+    world.create_node("n2")
+    world.create_pod("cheaper", 4, -10, nodeName="n2")
     world.deliver()
     try_now(world, "p")
-    assert world.written["DeleteVictim"] == 1
+    assert (world.written["DeleteVictim"], queued(world, "p").attempts) == (1, 2)
