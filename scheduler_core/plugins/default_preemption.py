@@ -42,6 +42,10 @@ def _nobody(_pod: Pod) -> bool:
     return False
 
 
+class PreemptionAttempt(Value):
+    """In the state of each cycle in which DefaultPreemption ran, even if nobody can be evicted."""
+
+
 class DefaultPreemption(Value):
     """`is_preempting`: evictions for this pod are still in progress; it must not enter the queue until they end."""
 
@@ -59,6 +63,7 @@ class DefaultPreemption(Value):
         )
 
     def post_filter(self, state: CycleState, pod: Pod, search: FailedSearch) -> PostFilterResult:
+        state.write(PreemptionAttempt())
         snapshot = search.nodes.snapshot
         obstacle = _why_ineligible(pod, search)
         if obstacle:

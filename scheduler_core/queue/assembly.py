@@ -10,17 +10,26 @@ from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.plugin_set import PluginSet
 from scheduler_core.model.pod import Pod
 from scheduler_core.plugins.default_preemption import DefaultPreemption
+from scheduler_core.plugins.priority_sort import PrioritySort
+from scheduler_core.queue.active import QueueOrder
 from scheduler_core.queue.backoff import BackoffPolicy
 from scheduler_core.queue.hints import registered_hints
+from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.scheduling_queue import Gatekeeper, ProfileInQueue, QueueRules, SchedulingQueue
 from scheduler_core.values import replace_value
 
 
 @checked
-def queue_for(scheduler: Scheduler, *, is_preempting: Callable[[Pod], bool] | None = None) -> SchedulingQueue:
+def queue_for(
+    scheduler: Scheduler,
+    *,
+    is_preempting: Callable[[Pod], bool] | None = None,
+    sort_failed: Callable[[str, Exception], None] | None = None,
+) -> SchedulingQueue:
     """An empty queue for the pods of all the scheduler's profiles, which share one QueueSort plugin.
 
     `is_preempting`: evictions for this pod are in progress, so DefaultPreemption keeps it out of the active queue.
+    `sort_failed`: called once, when the QueueSort plugin (by its name) raises for the first time.
     """
     profiles = {}
     for profile in scheduler.configuration.profiles:
@@ -46,7 +55,26 @@ def queue_for(scheduler: Scheduler, *, is_preempting: Callable[[Pod], bool] | No
         nominates_gated=scheduler.kube_version.gated_pods_are_nominated,
         flushes_gated=scheduler.kube_version.gated_pods_are_flushed,
     )
-    return SchedulingQueue(sorter.less, profiles, policy=policy, rules=rules)
+    return SchedulingQueue(_order(sorter, sort_failed), profiles, policy=policy, rules=rules)
+
+
+def _order(sorter: Any, failed: Callable[[str, Exception], None] | None) -> QueueOrder:
+    """By priority for two pods for which the plugin raises: inside a heap nobody could catch that."""
+    if isinstance(sorter, PrioritySort):
+        return sorter.less
+    has_failed = False
+
+    def goes_before(one: QueuedPod, other: QueuedPod) -> bool:
+        nonlocal has_failed
+        try:
+            return bool(sorter.less(one, other))
+        except Exception as bug:
+            if failed is not None and not has_failed:
+                failed(sorter.name, bug)
+            has_failed = True
+            return PrioritySort().less(one, other)
+
+    return goes_before
 
 
 def _gatekeepers(plugins: PluginSet, is_preempting: Callable[[Pod], bool] | None) -> tuple[Gatekeeper, ...]:

@@ -199,7 +199,7 @@ class SchedulingQueue:
         self, queued: QueuedPod, now: float, *, refused_by: Iterable[str] = (), pending_for: Iterable[str] = ()
     ) -> Room:
         """Puts a pod back after a failed attempt, and says where. `refused_by`: plugins that refused it; `pending_for`:
-        plugins that returned Wait. Both are empty after an error.
+        plugins that returned Pending. Both are empty after an error.
 
         Handles the events since the pod was popped. Raises ValueError if the pod is already in the queue, a bug of the
         caller.

@@ -313,11 +313,11 @@ def fail(
     """Back into the queue. Only what Reserve and Permit refuse waits for an event; after a later refusal or an error
     the pod is tried again after its back-off. `in_cycle`: no other pod was refused while this one had the room."""
     pod, message = binding.pod, why if isinstance(why, str) else why.message
-    is_refusal = bool(refused_by)
+    is_refusal, is_pending = bool(refused_by), False
     if isinstance(why, Verdict) and why.is_rejection:
         is_refusal = True
         if binding.step is BindingStep.PERMIT and why.plugin:
-            refused_by = (why.plugin,)
+            refused_by, is_pending = (why.plugin,), why.code is VerdictCode.PENDING
     if refused_by:
         message = one_node_refused((message,) if isinstance(why, str) else why.reasons)
     _release(parts, binding, now, is_reserved=is_reserved)
@@ -325,7 +325,13 @@ def fail(
     if not found.terminating:  # a pod on its way is cached, without a node: else `seen` or `gone` has ended its way
         queued.pod = found
         failed = handle_failed_attempt(
-            parts.queue, queued, now, message=message, refused_by=refused_by, is_error=not is_refusal
+            parts.queue,
+            queued,
+            now,
+            message=message,
+            refused_by=() if is_pending else refused_by,
+            pending_for=refused_by if is_pending else (),
+            is_error=not is_refusal,
         )
         refuse(parts, found, failed)
     if not in_cycle:

@@ -34,8 +34,8 @@ def begin(parts: Parts, preemptor: Pod, node: str, victims: tuple[str, ...], now
     an extender was asked."""
     found = map(parts.cache.find_pod, victims)
     pods = [pod for pod in found if pod is not None and pod.node_name == node and not pod.terminating]
-    parts.out.append(Count(metric="preemption_attempts_total"))
-    parts.out.append(Count(metric="preemption_victims", amount=len(pods)))
+    if pods:
+        parts.out.append(Count(metric="preemption_victims", amount=len(pods)))
     to_reject = [each for pod in pods if (each := parts.bindings.get(pod.uid)) is not None and each.is_before_bind]
     rejected = {each.pod.uid for each in to_reject}
     to_delete = [pod for pod in pods if pod.uid not in rejected]
@@ -44,7 +44,7 @@ def begin(parts: Parts, preemptor: Pod, node: str, victims: tuple[str, ...], now
     for each in to_reject:
         binding.preempt(parts, each, now)
     for pod in pods:
-        _tell(parts, preemptor, pod, node)
+        _tell(parts, preemptor, pod, node, is_deleted=pod.uid not in rejected)
     if not to_delete:
         return
     *others, last = to_delete
@@ -99,7 +99,8 @@ def _delete(parts: Parts, preemptor: Pod, key: str, uid: str) -> None:
     )
 
 
-def _tell(parts: Parts, preemptor: Pod, victim: Pod, node: str) -> None:
+def _tell(parts: Parts, preemptor: Pod, victim: Pod, node: str, *, is_deleted: bool) -> None:
+    where = "" if is_deleted else " (in kube-scheduler memory)."
     parts.out.append(
         PostPodEvent(
             pod=victim.key,
@@ -108,6 +109,6 @@ def _tell(parts: Parts, preemptor: Pod, victim: Pod, node: str) -> None:
             is_warning=False,
             reason="Preempted",
             action="Preempting",
-            note=f"Preempted by pod {preemptor.uid} on node {node}",
+            note=f"Preempted by pod {preemptor.uid} on node {node}{where}",
         )
     )

@@ -46,7 +46,6 @@ class Reaction(Enum):
     FINISH = "the step is done"
     LOOK = "wait for the watch, then look at the pod"
     SEND_AGAIN = "send the same command again when its lane is open"
-    DROP = "release the room on the node; the watch tells what becomes of the pod"
     BACK_OFF = "release the room on the node, say why, try again after the back-off"
     GIVE_UP = "leave it; the next attempt does what is still needed"
 
@@ -70,8 +69,8 @@ REACTIONS: Final[Mapping[type[Write], Mapping[Meaning, Reaction]]] = {
         Meaning.DONE: Reaction.FINISH,
         Meaning.UNKNOWN: Reaction.LOOK,
         Meaning.BUSY: Reaction.SEND_AGAIN,
-        Meaning.GONE: Reaction.DROP,
-        Meaning.CONFLICT: Reaction.DROP,
+        Meaning.GONE: Reaction.BACK_OFF,
+        Meaning.CONFLICT: Reaction.BACK_OFF,
         Meaning.REFUSED: Reaction.BACK_OFF,
     },
     WriteStatus: {

@@ -23,6 +23,7 @@ from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.framework.cycle_state import CycleError
 from scheduler_core.framework.runner import Nominated
 from scheduler_core.model.pod import Pod
+from scheduler_core.plugins.default_preemption import PreemptionAttempt
 from scheduler_core.queue.assembly import queue_for
 from scheduler_core.queue.failed_cycle import handle_failed_attempt, handle_failed_cycle
 from scheduler_core.queue.queued_pod import QueuedPod
@@ -107,7 +108,9 @@ class Machine:
         measured: Callable[[Scheduler], Scheduler] | None = None,
         on_change: Callable[[Change], None] | None = None,
     ) -> None:
-        queue = queue_for(scheduler, is_preempting=lambda pod: evicting.holds(self.parts, pod))
+        queue = queue_for(
+            scheduler, is_preempting=lambda pod: evicting.holds(self.parts, pod), sort_failed=self._sort_failed
+        )
         self.parts = Parts(scheduler, ClusterCache(), queue, permits or WaitingPods())
         self._awaits = set(awaits)
         self._on_attempt = on_attempt
@@ -325,6 +328,8 @@ class Machine:
         if result.unknown:
             self._leave_pending(queued, pod, result.unknown, now)
             return
+        if result.state is not None and result.state.find(PreemptionAttempt) is not None:
+            parts.out.append(Count(metric="preemption_attempts_total"))
         preemption = result.preemption
         if preemption is not None and preemption.victims:
             evicting.announce(parts, pod)
@@ -348,6 +353,10 @@ class Machine:
             return
         failed = handle_failed_attempt(parts.queue, queued, now, message=problem, is_error=True)
         refuse(parts, pod, failed)
+
+    def _sort_failed(self, plugin: str, bug: Exception) -> None:
+        why = f"plugin {plugin} failed: {bug!r}"
+        self.parts.out.append(Note(verbosity=0, text="Pods that QueueSort cannot compare go by priority", why=why))
 
     def _leave_pending(self, queued: QueuedPod, pod: Pod, why: str, now: float) -> None:
         failed = handle_failed_attempt(

@@ -89,8 +89,8 @@ class Eviction:
 
 @dataclass(slots=True, eq=False)
 class StatusSaid:
-    """What was written to a pod's status last; `version` of the answer, None while there is none. `is_false`: the API
-    server has the condition PodScheduled=False."""
+    """What was written to a pod's status last; `version` of the last answer, None while there is none. `is_false`: the
+    API server has the condition PodScheduled=False."""
 
     reason: str
     message: str

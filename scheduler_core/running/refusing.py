@@ -59,7 +59,7 @@ def write_refusal(parts: Parts, pod: Pod, failed: FailedCycle) -> bool:
     if (before.reason, before.message, before.nominated_node) == (failed.reason, failed.message, node):
         return False
     is_same_node = node == before.nominated_node and not parts.writes.has(WriteStatus, pod.uid)
-    parts.said[pod.uid] = StatusSaid(failed.reason, failed.message, node, before.is_false)
+    parts.said[pod.uid] = StatusSaid(failed.reason, failed.message, node, before.is_false, before.version)
     parts.writes.ask(
         WriteStatus(
             number=parts.number(),
@@ -79,7 +79,7 @@ def nominate(parts: Parts, pod: Pod, node: str) -> None:
     before = _said_before(parts, pod)
     if before.nominated_node == node:
         return
-    parts.said[pod.uid] = StatusSaid(before.reason, before.message, node, before.is_false)
+    parts.said[pod.uid] = StatusSaid(before.reason, before.message, node, before.is_false, before.version)
     parts.writes.ask(WriteStatus(number=parts.number(), pod=pod.key, uid=pod.uid, nominated_node=node))
 
 
@@ -87,7 +87,7 @@ def _clear_nomination(parts: Parts, pod: Pod) -> None:
     before = _said_before(parts, pod)
     if not before.nominated_node:
         return
-    parts.said[pod.uid] = StatusSaid(before.reason, before.message, "", before.is_false)
+    parts.said[pod.uid] = StatusSaid(before.reason, before.message, "", before.is_false, before.version)
     has_status = parts.writes.has(WriteStatus, pod.uid)
     parts.writes.ask(
         WriteStatus(

@@ -1,6 +1,6 @@
 """`python -m tests.mutants`: checks that at least one test fails for each mistake in the catalogue.
 
-A mutant is careen's code with one of these mistakes. A test detects a mutant if the test fails. If no test can or
+A mutant is the code with one of these mistakes. A test detects a mutant if the test fails. If no test can or
 should detect a mutant, the catalogue gives the reason.
 
 The exit code is 1 in three cases. First, no test detects a mutant, and the catalogue gives no reason. Second, a test
@@ -70,7 +70,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="run only mutants whose place or name contains this text; * is any text",
     )
     parser.add_argument(
-        "--tests", action="append", help="run only these tests of tests/careen, for example core/lock; repeatable"
+        "--tests", action="append", help="run only these tests of tests/, for example careen/core/lock; repeatable"
     )
     parser.add_argument("--list", action="store_true", help="list the mutants and run nothing")
     parser.add_argument("--processes", type=int, default=Limits().processes)

@@ -23,6 +23,8 @@ from types import CodeType
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "operator" / "careen"
+LIBRARY = "scheduler_core/"
+"""Places that begin with this are in the library; the others are in careen's package."""
 
 
 class NoLongerApplies(Exception):
@@ -31,8 +33,8 @@ class NoLongerApplies(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One mistake. `name` describes the wrong behaviour. `at` is a function such as `core/lock/changes.py:remove` or
-    `…:Class.method`.
+    """One mistake. `name` describes the wrong behaviour. `at` is a function such as `core/lock/changes.py:remove`,
+    `scheduler_core/queue/heap.py:KeyedHeap.put` or `…:Class.method`.
 
     `survives` says why no test can or should fail. If a test kills such a mutant, the report says so.
     """
@@ -46,18 +48,28 @@ class Mutant:
     @property
     def file(self) -> Path:
         """The file of the mutated module."""
-        return PACKAGE / self.at.partition(":")[0]
+        return path_of(self.at.partition(":")[0])
 
     @property
     def module(self) -> str:
         """The dotted name of the mutated module."""
         path = self.at.partition(":")[0].removesuffix(".py").removesuffix("/__init__")
-        return "careen." + path.replace("/", ".")
+        return ("" if path.startswith(LIBRARY) else "careen.") + path.replace("/", ".")
 
     @property
     def function(self) -> str:
         """The name of the mutated function within its module."""
         return self.at.partition(":")[2]
+
+
+def path_of(name: str) -> Path:
+    """Return the path of a file that a mutant names."""
+    return (ROOT if name.startswith(LIBRARY) else PACKAGE) / name
+
+
+def name_of(file: Path) -> str:
+    """Return the name by which mutants call a file."""
+    return file.relative_to(PACKAGE if file.is_relative_to(PACKAGE) else ROOT).as_posix()
 
 
 @dataclass(frozen=True, slots=True)

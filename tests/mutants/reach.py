@@ -18,19 +18,33 @@ from typing import Any
 import coverage
 import pytest
 
-from tests.mutants.mutant import PACKAGE, ROOT, Mutant, place_of
+from tests.mutants.mutant import ROOT, Mutant, name_of, path_of, place_of
 
 RECORD = ROOT / ".cache" / "mutants" / "reach.json"
-TESTS = ROOT / "tests" / "careen"
+TESTS = ROOT / "tests"
 # These tests run against each mutant. Tests that start processes or another server are left out, because the mistake is
 # only in this process. Tests of whole fleets are left out, because their failure does not say what is wrong.
 TESTED_WITH = (
-    "core",
-    "cluster",
-    *(f"agent/test_{name}.py" for name in ("apply", "observe", "turn", "rescue", "told_once", "messages", "loop")),
+    "careen/core",
+    "careen/cluster",
+    *(
+        f"careen/agent/test_{name}.py"
+        for name in ("apply", "observe", "turn", "rescue", "told_once", "messages", "loop")
+    ),
+    "scheduler_core/queue",
+    "scheduler_core/running",
+    "scheduler_core/test_broken_plugins.py",
 )
-LEFT_OUT = ("core/test_planned_courses.py", "cluster/wire/test_lean_imports.py")
-_AREAS = ("core", "agent/apply.py", "agent/observe.py", "cluster")
+LEFT_OUT = ("careen/core/test_planned_courses.py", "careen/cluster/wire/test_lean_imports.py")
+_SHARED = ("careen", "scheduler_core")
+_AREAS = (
+    "core",
+    "agent/apply.py",
+    "agent/observe.py",
+    "cluster",
+    "scheduler_core/queue",
+    "scheduler_core/running",
+)
 
 
 @dataclass
@@ -55,11 +69,11 @@ class Reach:
 
 
 def target_files() -> list[Path]:
-    """Return the files of the package that have mutants."""
+    """Return the files that have mutants."""
     return [
         file
         for area in _AREAS
-        for file in sorted([PACKAGE / area, *(PACKAGE / area).rglob("*.py")])
+        for file in sorted([path_of(area), *path_of(area).rglob("*.py")])
         if file.suffix == ".py"
     ]
 
@@ -87,7 +101,7 @@ def record(items: Sequence[pytest.Item], run: Callable[[pytest.Item], bool]) -> 
         measured.stop()
     data = measured.get_data()
     lines = {
-        Path(file).relative_to(PACKAGE).as_posix(): {
+        name_of(Path(file)): {
             str(line): sorted(set(tests) & seconds.keys()) for line, tests in data.contexts_by_lineno(file).items()
         }
         for file in data.measured_files()
@@ -101,7 +115,8 @@ class Record:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-        self._base = _digest([*target_files(), *(file for file in _python(TESTS) if not _is_test(file))])
+        shared = [file for part in _SHARED for file in _python(TESTS / part) if not _is_test(file)]
+        self._base = _digest([*target_files(), *shared])
 
     def stale(self, files: Iterable[str]) -> dict[str, str]:
         """Return which of these test files must be recorded again, with a digest of their current content."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import LIBRARY, Mutant
 from tests.mutants.runner import Outcome
 
 
@@ -32,7 +32,7 @@ def table(outcomes: Mapping[Mutant, Outcome], seconds: float) -> str:
         [
             "# How many mistakes the tests find",
             "",
-            "Written by `make mutants`. A mutant is careen's code with one mistake that a person could make.",
+            "Written by `make mutants`. A mutant is the code with one mistake that a person could make.",
             "Example: careen releases a claim without comparing the claim's id. A mutant is *killed* if a test fails.",
             "The names of the mutants are in `tests/mutants/catalogue/`.",
             "",
@@ -57,6 +57,6 @@ def _count(outcomes: Mapping[Mutant, Outcome], survivors: Sequence[Mutant], seco
 def _part(mutant: Mutant) -> str:
     return (
         mutant.at.partition(":")[0].rpartition("/")[0]
-        if mutant.at.startswith(("core/", "cluster/"))
+        if mutant.at.startswith(("core/", "cluster/", LIBRARY))
         else (mutant.at.partition(":")[0])
     )

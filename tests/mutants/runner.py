@@ -1,4 +1,4 @@
-"""Runs the tests against one mutant (careen's code with one mistake) after another, each in a forked process that has
+"""Runs the tests against one mutant (the code with one mistake) after another, each in a forked process that has
 already loaded everything.
 
 This is a pytest plugin. pytest collects the tests. For each mutant, the plugin forks, replaces the code of the mutated

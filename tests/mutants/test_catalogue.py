@@ -12,7 +12,7 @@ import pytest
 from tests.mutants.catalogue import CATALOGUE
 from tests.mutants.mutant import Mutant, NoLongerApplies, codes, unknown_names
 
-PARTS = ("core/", "agent/apply.py", "agent/observe.py", "cluster/")
+PARTS = ("core/", "agent/apply.py", "agent/observe.py", "cluster/", "scheduler_core/queue/", "scheduler_core/running/")
 SAMPLE = Mutant(
     "Releasing a claim removes all entries of the node",
     "core/lock/changes.py:remove",

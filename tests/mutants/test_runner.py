@@ -26,7 +26,7 @@ def run_mutants(
         "from tests.mutants.__main__ import main\nfrom tests.mutants.mutant import Mutant\n"
         f"sys.exit(main(sys.argv[1:], [Mutant(*each) for each in {mutants!r}]))"
     )
-    flags = ["--tests", "core/lock/test_overdue.py", "--record", record, "--least-seconds", "1"]
+    flags = ["--tests", "careen/core/lock/test_overdue.py", "--record", record, "--least-seconds", "1"]
     done = run([sys.executable, "-c", program, *flags, *options], cwd=ROOT)
     return done.returncode, done.stdout + done.stderr
 

@@ -70,7 +70,7 @@ class SchedulerMetrics(Collector):
             registry=self._registry,
         )
         self._preemptions = Counter(
-            "scheduler_preemption_attempts", "Preemptions that chose victims.", registry=self._registry
+            "scheduler_preemption_attempts", "Cycles in which DefaultPreemption ran.", registry=self._registry
         )
         self._permits = Histogram(
             "scheduler_permit_wait_duration_seconds",

@@ -1,8 +1,18 @@
-"""The catalogue of mutants. A mutant is one mistake in careen's code, and its name says what then goes wrong."""
+"""The catalogue of mutants. A mutant is one mistake in the code, and its name says what then goes wrong."""
 
 from __future__ import annotations
 
-from tests.mutants.catalogue import after_the_cordon, before_the_cordon, cluster, drain, gates, lock, records, shell
+from tests.mutants.catalogue import (
+    after_the_cordon,
+    before_the_cordon,
+    cluster,
+    drain,
+    gates,
+    lock,
+    machine,
+    records,
+    shell,
+)
 from tests.mutants.mutant import Mutant
 
 CATALOGUE: tuple[Mutant, ...] = (
@@ -14,4 +24,5 @@ CATALOGUE: tuple[Mutant, ...] = (
     *records.MUTANTS,
     *shell.MUTANTS,
     *cluster.MUTANTS,
+    *machine.MUTANTS,
 )

@@ -53,3 +53,13 @@ def test_a_recreated_pod_of_the_same_name_is_another_pod() -> None:
     active = room()
     assert active.begin(QueuedPod(pod=Pod(name="a", uid="1"), timestamp=0))
     assert active.begin(QueuedPod(pod=Pod(name="a", uid="2"), timestamp=0))
+
+
+def test_the_end_of_one_attempt_keeps_the_events_that_an_older_attempt_still_needs() -> None:
+    active, first, second, third = room(), queued("first"), queued("second"), queued("third")
+    active.begin(first)
+    active.note(NODE_ADDED, None, "one")
+    active.begin(second)
+    active.begin(third)
+    active.done(third.pod)
+    assert [h.new for h in active.happened_since_taken(first.pod) or ()] == ["one"]

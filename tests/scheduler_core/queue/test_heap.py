@@ -45,3 +45,9 @@ def test_the_heap_returns_equal_items_in_gos_order() -> None:
 def test_an_empty_heap_returns_none() -> None:
     heap = heap_of()
     assert (heap.pop(), heap.peek(), heap.get("a"), heap.remove("a"), len(heap)) == (None, None, None, None, 0)
+
+
+def test_an_item_that_takes_the_place_of_a_removed_one_in_another_branch_moves_up() -> None:
+    heap = heap_of(("a", 0), ("b", 10), ("c", 1), ("d", 11), ("e", 12), ("f", 2), ("g", 3))
+    heap.remove("d")
+    assert [number for _, number in heap] == [0, 3, 1, 10, 12, 2]

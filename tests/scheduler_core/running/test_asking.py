@@ -198,3 +198,17 @@ def test_whoever_may_wait_asks_at_once(is_blocking: bool) -> None:
     world.ahead.is_blocking = is_blocking
     coming(world, ("a", 1, 0))
     assert (len(world.asked), binds(world)) == ((0, [("a", "n1")]) if is_blocking else (1, []))
+
+
+@pytest.mark.parametrize("is_recreated", [False, True])
+def test_a_pod_that_is_deleted_or_created_again_while_an_extender_is_asked_is_not_placed(is_recreated: bool) -> None:
+    world = town(posts={"http://x": names("n2")})
+    coming(world, ("a", 1, 0))
+    if is_recreated:
+        world.remove("Pod", "a")
+        world.create_pod("a", 1)
+        world.deliver()
+    else:
+        world.begin_deletion("a")
+    world.answer()
+    assert (binds(world), world.asked, world.machine.parts.queue.in_flight) == ([], [], ())

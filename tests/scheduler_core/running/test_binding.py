@@ -16,6 +16,7 @@ from tests.scheduler_core.running.test_machine import coming, kinds, ready, room
 from tests.scheduler_core.running.world import LOST_BEFORE, World
 
 WAIT = Verdict(VerdictCode.WAIT)
+PENDING = Verdict(VerdictCode.PENDING, ("a device is on its way",))
 
 
 class Says:
@@ -75,6 +76,20 @@ def test_a_pod_that_reserve_refuses_waits_for_its_plugin_and_is_released_once() 
     assert world.machine.parts.cache.assumed_node("default/a") == ""
 
 
+@pytest.mark.parametrize("plugin", [Reserves(reserve=PENDING), Says(permit=PENDING)], ids=["reserve", "permit"])
+def test_a_pod_that_is_pending_for_a_plugin_waits_for_it_and_does_not_count_as_refused(plugin: Says) -> None:
+    world = asking(plugin)
+    coming(world, ("a", 1, 0))
+    found = world.machine.parts.queue.find("default/a")
+    assert found is not None
+    assert (found[1].pending_plugins, found[1].unschedulable_plugins, room(world, "a")) == (
+        {"Says"},
+        set(),
+        Room.WAITING,
+    )
+    assert said(world) == ("Unschedulable", "0/1 nodes are available: 1 a device is on its way.")
+
+
 @pytest.mark.parametrize("rejecting", ["One", "Two"])
 def test_only_the_permit_plugin_that_rejects_a_pod_must_help_it_later(rejecting: str) -> None:
     world = asking(Says("One", permit=WAIT), Says("Two", permit=WAIT))
@@ -92,6 +107,10 @@ def test_a_victim_that_waits_for_permit_is_tried_again_after_its_backoff_without
     assert (refusers(world, "a"), room(world, "a")) == (set(), Room.BACKOFF)
     assert ("SchedulerError", "preempted") in [
         (each.reason, each.message) for each in world.open if isinstance(each, WriteStatus)
+    ]
+    boss = world.pod("boss")["metadata"]["uid"]  # type: ignore[index]
+    assert [each.note for each in world.events if each.reason == "Preempted"] == [
+        f"Preempted by pod {boss} on node n1 (in kube-scheduler memory)."
     ]
 
 
@@ -180,6 +199,25 @@ def test_a_binding_is_counted_with_its_attempts_and_the_time_since_the_first() -
         ("pod_scheduling_attempts", ""): 2,
         ("pod_scheduling_sli_duration_seconds", "2"): 7,
     }
+
+
+def after(world: World, name: str, cpu: int, priority: int) -> dict[tuple[str, str], float]:
+    """What the machine counts when it tries this new pod."""
+    world.create_pod(name, cpu, priority)
+    world.deliver()
+    told = world.machine.next(world.now)
+    world.collect(told)
+    return {key: amount for key, amount in counts(told).items() if key[0].startswith("preemption")}
+
+
+def test_each_cycle_in_which_preemption_runs_is_counted_and_victims_only_if_there_are_some() -> None:
+    world = ready()
+    assert after(world, "a", 4, 0) == {}
+    world.settle(10)
+    assert after(world, "equal", 4, 0) == {("preemption_attempts_total", ""): 1}
+    assert after(world, "boss", 4, 10) == {("preemption_attempts_total", ""): 1, ("preemption_victims", ""): 1}
+    world.begin_deletion("a")
+    assert after(world, "other", 4, 20) == {("preemption_attempts_total", ""): 1}
 
 
 def test_a_binding_that_the_watch_shows_before_the_answer_is_counted_and_told_once() -> None:

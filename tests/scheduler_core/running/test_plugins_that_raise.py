@@ -10,7 +10,7 @@ from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.verdict import SUCCESS
 from scheduler_core.queue.scheduling_queue import Room
-from scheduler_core.running.commands import Bind, WriteStatus
+from scheduler_core.running.commands import Bind, Note, WriteStatus
 from tests.scheduler_core.running.world import World
 
 
@@ -94,6 +94,38 @@ def test_a_pod_whose_pre_enqueue_raises_stays_out_of_the_queue() -> None:
     world = with_clumsy("pre_enqueue")
     world.settle(10)
     assert (world.node_of("bad"), world.node_of("good")) == ("", "n1")
+
+
+class BadSort:
+    name = "BadSort"
+
+    def less(self, one: Any, other: Any) -> bool:
+        if "bad" in (one.pod.name, other.pod.name):
+            raise RuntimeError("no such label")
+        return bool(one.pod.name > other.pod.name)
+
+
+def test_no_pod_is_lost_if_queue_sort_raises_and_the_log_says_so_once() -> None:
+    sorts = {"queueSort": {"disabled": [{"name": "*"}], "enabled": [{"name": "BadSort"}]}}
+    configuration = Configuration.from_mapping({"profiles": [{"plugins": sorts}]})
+    world = World(scheduler=Scheduler(configuration, plugins={"BadSort": lambda _args, _version: BadSort()}))
+    world.create_node("n1", 9)
+    for name, priority in (("bad", 1), ("a", 0), ("b", 0), ("c", 2)):
+        world.create_pod(name, 1, priority)
+    notes = [
+        f"{each.text}: {each.why}"
+        for event in world.backlog
+        for each in world.machine.take(event, world.now)
+        if isinstance(each, Note)
+    ]
+    world.backlog.clear()
+    world.run(4)
+    assert [each.pod for each in world.open if isinstance(each, Bind)] == [
+        f"default/{name}" for name in ("c", "bad", "b", "a")
+    ]
+    assert notes == [
+        "Pods that QueueSort cannot compare go by priority: plugin BadSort failed: RuntimeError('no such label')"
+    ]
 
 
 class Unblamed:
