@@ -12,6 +12,9 @@ from functools import cache, wraps
 from inspect import Parameter, signature
 from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+_Each = TypeVar("_Each")
+_First = TypeVar("_First")
+_Second = TypeVar("_Second")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Complaint = Callable[[str, object], str]
 """What is wrong with this argument of this name; "" if nothing."""
@@ -29,6 +32,8 @@ _INSTEAD: Final = {
     "Search": "start=n",
     "Snapshot": "Snapshot.from_manifests(…) or load_objects(…)",
     "Mapping": "a mapping",
+    "Outcome": "Outcome.PENDING",
+    "Sequence": "a list",
     "datetime": "datetime(2026, 1, 5, tzinfo=UTC)",
     "str": "a text",
 }
@@ -44,6 +49,36 @@ def expect_several(name: str, given: object, wanted: type) -> None:
     """Raises TypeError unless it is a collection of these; a text is none."""
     if told := _several(Collection, wanted)(name, given):
         raise TypeError(told)
+
+
+def several(name: str, given: object, wanted: type[_Each]) -> tuple[_Each, ...]:
+    """These values, also those of an iterator. Raises TypeError as `expect_several` does."""
+    if told := _several(Iterable, wanted)(name, given):
+        raise TypeError(told)
+    values = tuple(cast("Iterable[_Each]", given))
+    expect_several(name, values, wanted)
+    return values
+
+
+def pairs_of(given: object, classes: tuple[type[_First], type[_Second]], of: str) -> tuple[tuple[_First, _Second], ...]:
+    """These pairs, also those of an iterator. Raises TypeError unless each has a value of each class, in this order."""
+    first, second = classes
+    try:
+        pairs = tuple((one, other) for one, other in cast("Iterable[tuple[_First, _Second]]", given))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"pairs are no pairs: pass several of {of}: {error}") from error
+    for one, other in pairs:
+        if not (isinstance(one, first) and isinstance(other, second)):
+            found = f"({type(one).__name__}, {type(other).__name__})"
+            raise TypeError(f"pairs has a {found}, expected only pairs of {of}")
+    return pairs
+
+
+def expect_flags(**flags: object) -> None:
+    """Raises TypeError for the first that is neither True nor False: a text such as "no" would count as true."""
+    for name, given in flags.items():
+        if type(given) is not bool:
+            raise TypeError(_of_class(bool)(name, given))
 
 
 def expect_count(name: str, given: object, *, of: str) -> None:

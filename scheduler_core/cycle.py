@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from scheduler_core.arguments import expect, expect_count
+from scheduler_core.arguments import expect, expect_count, expect_flags
 from scheduler_core.config.configuration import Configuration, ExtenderSettings, Profile
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_merge import effective_plugins, refuse_misspelt_names
@@ -187,6 +187,8 @@ class Scheduler:
     ) -> list[CycleResult]:
         """`schedule` for each of these searches, which share what is equal for all of them."""
         _expect_question(snapshot, pod, searches, nominated)
+        if type(honors_nomination) is not bool or type(preempts) is not bool:
+            expect_flags(honors_nomination=honors_nomination, preempts=preempts)
         if self.extenders and len(searches) > 1:  # an extender's refusals belong to one search
             return [
                 self.schedule(
@@ -238,6 +240,8 @@ class Scheduler:
 
     def nodes_wanted_by(self, profile: Profile, searched: int) -> int:
         """`nodes_wanted` for pods of this profile. At most 1 if nothing scores nodes and no extender filters them."""
+        expect("profile", profile, Profile)
+        expect_count("searched", searched, of="a number of nodes")
         return _nodes_wanted(self._percentages[profile.scheduler_name], searched)
 
     def _percentage(self, profile: Profile) -> int | None:
@@ -300,6 +304,8 @@ def _expect_question(snapshot: Snapshot, pod: Pod, searches: Sequence[Search | N
         expect("pod", pod, Pod)
     if nominated is not _NOBODY:
         expect("nominated", nominated, Mapping)
+    if type(searches) is not tuple:
+        expect("searches", searches, Sequence)
     for each in searches:
         if each is not None and type(each) is not Search:
             expect("search", each, Search)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from scheduler_core.framework.diagnosis import Round
 from scheduler_core.framework.extension_points import Nomination, PostFilterResult, PreFilterResult, Scores
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode
@@ -33,11 +34,12 @@ class TooSlowError(Exception):
 
 
 def plugin_that_raised(plugins: Mapping[str, object], trace: TracebackType | None) -> str:
-    """The plugin whose method the exception left last; "" if it came from elsewhere."""
+    """The plugin whose method, or whose verdicts, the exception left last; "" if it came from elsewhere."""
     found = ""
     names = {id(plugin): name for name, plugin in plugins.items()}
     while trace is not None:
-        found = names.get(id(trace.tb_frame.f_locals.get("self")), found)
+        owner = trace.tb_frame.f_locals.get("self")
+        found = owner.plugin if isinstance(owner, Round) else names.get(id(owner), found)
         trace = trace.tb_next
     return found
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from msgspec import field
 
-from scheduler_core.arguments import expect_fields
+from scheduler_core.arguments import checked, expect_fields, expect_flags
 from scheduler_core.config.fields import ConfigurationError, Section, kind_of
 from scheduler_core.config.kube_version import KubeVersion
 from scheduler_core.config.plugin_args import (
@@ -122,6 +122,14 @@ class Configuration(Value, kw_only=True):
 
     def __post_init__(self) -> None:
         expect_fields(self)
+        numbers = _wrong_numbers(self.parallelism, self.pod_initial_backoff_seconds, self.pod_max_backoff_seconds)
+        problems = [f"{field}: {problem}" for field, problem in numbers]
+        if problem := _wrong_percentage(self.percentage_of_nodes_to_score):
+            problems.append(f"percentageOfNodesToScore: {problem}")
+        if not self.profiles:
+            problems.append("profiles: needs one profile at least")
+        if problems:
+            raise ConfigurationError(problems)
 
     def __repr__(self) -> str:
         names = ", ".join(profile.scheduler_name for profile in self.profiles)
@@ -141,19 +149,19 @@ class Configuration(Value, kw_only=True):
         caFile of an extender are then problems; certData, keyData and caData are allowed. Raises ConfigurationError
         with all problems, each beginning with the path of its field.
         """
+        expect_flags(may_name_files=may_name_files)
         if not isinstance(mapping, Mapping):
             raise ConfigurationError([f"a KubeSchedulerConfiguration must be a mapping, not {kind_of(mapping)}"])
         written = Section(values=mapping, path="", problems=[])
         release = kube_version if isinstance(kube_version, KubeVersion) else KubeVersion.parse(kube_version)
-        configuration = _read(written, release, may_name_files=may_name_files)
-        if written.problems:
-            raise ConfigurationError(written.problems)
-        return configuration
+        return _read(written, release, may_name_files=may_name_files)
 
+    @checked
     def profile(self, scheduler_name: str) -> Profile | None:
         """The profile for pods with this schedulerName, or None."""
         return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
 
+    @checked
     def nodes_percentage(self, profile: Profile) -> int:
         """The profile's percentage of nodes to score, or else the configuration's. 0: it depends on the size of the
         cluster."""
@@ -168,27 +176,40 @@ def _read(written: Section, kube_version: KubeVersion, *, may_name_files: bool) 
     _check_kind(written)
     extenders = _read_extenders(written, may_name_files=may_name_files)
     profiles = _read_profiles(written, kube_version)
-    configuration = Configuration(
+    parallelism, first, longest = (
+        written.integer("parallelism", 16),
+        written.integer("podInitialBackoffSeconds", 1, bits=64),
+        written.integer("podMaxBackoffSeconds", 10, bits=64),
+    )
+    percentage = _read_percentage(written) or 0
+    for name, problem in _wrong_numbers(parallelism, first, longest):
+        written.refuse(name, problem)
+    written.refuse_unknown(*_SKIPPED)
+    if written.problems:
+        raise ConfigurationError(written.problems)
+    return Configuration(
         profiles=_with_ignored_resources(profiles, extenders, kube_version),
         extenders=extenders,
-        parallelism=written.integer("parallelism", 16),
-        percentage_of_nodes_to_score=_read_percentage(written) or 0,
-        pod_initial_backoff_seconds=written.integer("podInitialBackoffSeconds", 1, bits=64),
-        pod_max_backoff_seconds=written.integer("podMaxBackoffSeconds", 10, bits=64),
+        parallelism=parallelism,
+        percentage_of_nodes_to_score=percentage,
+        pod_initial_backoff_seconds=first,
+        pod_max_backoff_seconds=longest,
     )
-    if configuration.parallelism <= 0:
-        written.refuse("parallelism", f"{configuration.parallelism}: should be an integer value greater than zero")
-    if configuration.pod_initial_backoff_seconds <= 0:
-        written.refuse(
-            "podInitialBackoffSeconds", f"{configuration.pod_initial_backoff_seconds}: must be greater than 0"
-        )
-    if configuration.pod_max_backoff_seconds < configuration.pod_initial_backoff_seconds:
-        written.refuse(
-            "podMaxBackoffSeconds",
-            f"{configuration.pod_max_backoff_seconds}: must be greater than or equal to podInitialBackoffSeconds",
-        )
-    written.refuse_unknown(*_SKIPPED)
-    return configuration
+
+
+def _wrong_numbers(parallelism: int, first_backoff: int, longest_backoff: int) -> Iterator[tuple[str, str]]:
+    """The fields that kube-scheduler refuses, each with what is wrong with it."""
+    if parallelism <= 0:
+        yield "parallelism", f"{parallelism}: should be an integer value greater than zero"
+    if first_backoff <= 0:
+        yield "podInitialBackoffSeconds", f"{first_backoff}: must be greater than 0"
+    if longest_backoff < first_backoff:
+        yield "podMaxBackoffSeconds", f"{longest_backoff}: must be greater than or equal to podInitialBackoffSeconds"
+
+
+def _wrong_percentage(percentage: int | None) -> str:
+    in_range = percentage is None or 0 <= percentage <= 100
+    return "" if in_range else f"{percentage}: not in valid range [0-100]"
 
 
 def _check_kind(written: Section) -> None:
@@ -201,8 +222,8 @@ def _check_kind(written: Section) -> None:
 
 def _read_percentage(section: Section) -> int | None:
     percentage = section.optional_integer("percentageOfNodesToScore")
-    if percentage is not None and not 0 <= percentage <= 100:
-        section.refuse("percentageOfNodesToScore", f"{percentage}: not in valid range [0-100]")
+    if problem := _wrong_percentage(percentage):
+        section.refuse("percentageOfNodesToScore", problem)
     return percentage
 
 

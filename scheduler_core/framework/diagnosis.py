@@ -28,7 +28,11 @@ class Round(Value, eq=False):
     refusals: Refusals
 
     def verdict(self, position: int) -> Verdict:
-        return self.refusals.verdict(int(self.refusals.codes[position])).by(self.plugin)
+        return self.of_code(self.refusals.codes[position]).by(self.plugin)
+
+    def of_code(self, code: np.integer) -> Verdict:
+        """Without the plugin. `plugin_that_raised` finds it by `self` in this frame."""
+        return self.refusals.verdict(int(code))
 
     def has(self, code: VerdictCode) -> bool:
         """Whether this plugin refused a node with this code."""
@@ -38,7 +42,7 @@ class Round(Value, eq=False):
         """Each distinct verdict of this plugin, with its number of nodes."""
         codes, counts = np.unique(self.refusals.codes[self.refused], return_counts=True)
         for code, count in zip(codes, counts, strict=True):
-            yield self.refusals.verdict(int(code)).by(self.plugin), int(count)
+            yield self.of_code(code).by(self.plugin), int(count)
 
 
 class Diagnosis(Value, eq=False, kw_only=True, dict=True):
@@ -118,7 +122,7 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
             helped = [
                 code
                 for code in np.unique(each.refusals.codes[each.refused])
-                if each.refusals.verdict(int(code)).code is VerdictCode.UNSCHEDULABLE
+                if each.of_code(code).code is VerdictCode.UNSCHEDULABLE
             ]
             rows = self.searched[each.refused]
             found[rows[np.isin(each.refusals.codes[each.refused], helped)]] = True

@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler_core.arguments import checked
 from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.learning.expectation import Expectation, Weighed
@@ -69,12 +70,14 @@ class SearchEstimate(Value, kw_only=True):
         return f"<SearchEstimate bindings={self.bindings} followed={len(self.followed)} doubt={self.doubt:.2f}>"
 
     @classmethod
+    @checked
     def unknown(cls, snapshot: Snapshot, scheduler: Scheduler) -> SearchEstimate:
         """Before any observation: every start is equally likely. If the scheduler checks every node, the estimate
         never changes, because there is nothing to learn."""
         grid = in_known_orders(snapshot, scheduler, MOST_FOLLOWED)
         return cls(followed=tuple(_scaled(grid, 0.5)), doubt=0.5) if grid else cls()
 
+    @checked
     def expect(self, snapshot: Snapshot, scheduler: Scheduler, pod: Pod) -> Expectation:
         """Predicts this pod's cycle. `snapshot` is the cluster right before it, so the pod is on no node. Raises
         NoProfileError for a pod of another scheduler, whose binding says nothing about this one's searches."""
@@ -92,6 +95,7 @@ class SearchEstimate(Value, kw_only=True):
             nodes=len(snapshot.nodes),
         )
 
+    @checked
     def after_binding(self, expected: Expectation, node_name: str) -> SearchEstimate:
         """The estimate after the pod was bound to this node. `expected` is what `expect` returned before."""
         if not expected.spread:
@@ -111,6 +115,7 @@ class SearchEstimate(Value, kw_only=True):
             strides=(*self.strides, _stride(expected, weighed.in_order + weighed.ahead))[-_MOST_STRIDES:],
         )
 
+    @checked
     def after_unknown_binding(self, snapshot: Snapshot) -> SearchEstimate:
         """The estimate after a binding of an unknown pod, which moved the start by an unknown number of nodes:
         probably one of `strides`, less likely any other."""
@@ -130,6 +135,7 @@ class SearchEstimate(Value, kw_only=True):
             weights[each.search.start] = weights.get(each.search.start, 0.0) + each.weight
         return tuple(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])))
 
+    @checked
     def searches(self, snapshot: Snapshot, scheduler: Scheduler, most: int) -> tuple[Likely, ...]:
         """Exactly `most` searches, with which a forecast can simulate a drain. All have the same weight: a likely
         search appears several times, an unlikely one may be missing. Empty if the scheduler checks every node."""

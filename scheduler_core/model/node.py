@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import field
 
+from scheduler_core.arguments import expect_flags
 from scheduler_core.model.taints import NO_SCHEDULE, Taint
 from scheduler_core.sentences import amounts, html_table
 from scheduler_core.values import Value
@@ -58,6 +59,7 @@ class Node(Value, kw_only=True):
     def cordoned(self, *, with_taint: bool = True) -> Node:
         """Shortly after a cordon: unschedulable, and with the taint that the node lifecycle controller adds, or before
         that if `with_taint` is false."""
+        expect_flags(with_taint=with_taint)
         taint = Taint(UNSCHEDULABLE_TAINT_KEY, "", NO_SCHEDULE)
         taints = self.taints if not with_taint or taint in self.taints else (*self.taints, taint)
         return replace(self, unschedulable=True, taints=taints)

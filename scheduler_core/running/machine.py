@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from scheduler_core import broken_plugins
+from scheduler_core.arguments import checked, several
 from scheduler_core.broken_plugins import BrokenPlugins
 from scheduler_core.cache.changes import Change, Changes
 from scheduler_core.cache.cluster_cache import ClusterCache
@@ -112,7 +113,7 @@ class Machine:
             scheduler, is_preempting=lambda pod: evicting.holds(self.parts, pod), sort_failed=self._sort_failed
         )
         self.parts = Parts(scheduler, ClusterCache(), queue, permits or WaitingPods())
-        self._awaits = set(awaits)
+        self._awaits = set(several("awaits", awaits, str))
         self._on_attempt = on_attempt
         self._lists: list[_List] = []
         self._backoff_flushed_at: float | None = None
@@ -218,11 +219,13 @@ class Machine:
             self._be_patient(each, now)
         return self._out(now)
 
+    @checked
     def allow(self, uid: str, plugin: str, now: float) -> Commands:
         """The pod no longer waits for this Permit plugin."""
         self.parts.permits.allow(uid, plugin)
         return self._out(now)
 
+    @checked
     def reject(self, uid: str, plugin: str, message: str, now: float) -> Commands:
         """The pod that waits for this Permit plugin goes back into the queue."""
         self.parts.permits.reject(uid, plugin, message)

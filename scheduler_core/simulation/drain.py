@@ -90,14 +90,17 @@ def simulate_drain(
     `made_at` (RFC 3339), the time of the snapshot, is copied to the forecasts, and decides whether a claim's device had
     too long to get ready. `most_scenarios` is by default
     `MOST_SCENARIOS`, and fewer from about 800 nodes on. `stays` says which pods the drain leaves on the node. Raises
-    UnknownNodeError if a node is missing from the snapshot.
+    UnknownNodeError if a node is missing from the snapshot, ValueError if `made_at` is another text than a time.
 
     Two arguments matter only if the scheduler checks a part of the nodes: `start`, where its next search starts, if
     known, and `searches`, possible searches that the caller has learned (`SearchEstimate.searches`).
     """
+    clock = clock_at(made_at)
+    if made_at and clock is None:
+        raise ValueError(f"made_at is {made_at!r}, expected a time of RFC 3339 such as '2026-01-05T08:00:00Z', or ''")
     nodes = max(1, len(snapshot.nodes))
     most = most_scenarios or max(LEAST_SCENARIOS, min(MOST_SCENARIOS, _SCENARIOS_TIMES_NODES // nodes))
-    scheduler = Scheduler(configuration, kube_version, clock=clock_at(made_at))
+    scheduler = Scheduler(configuration, kube_version, clock=clock)
     follows_few = searches is None and start is None
     if searches is None:
         searches = possible_searches(snapshot, scheduler, most_scenarios or most_searches(nodes), start)

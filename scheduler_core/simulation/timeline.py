@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 
+from scheduler_core.arguments import checked
 from scheduler_core.sentences import html_table
 from scheduler_core.values import Value
 
@@ -182,6 +183,7 @@ class Timeline(Value, kw_only=True):
         """Seconds of the waits in `pending`, added up."""
         return sum(wait.seconds(self.ends) for wait in self.pending)
 
+    @checked
     def most_at_once(self, members: Iterable[str] | None = None) -> int:
         """The most of these nodes (default: all) that held a claim at once."""
         chosen = set(self.nodes if members is None else members)

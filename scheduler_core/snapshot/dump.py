@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from scheduler_core.arguments import expect, expect_fields
+from scheduler_core.arguments import checked, expect, expect_fields
 from scheduler_core.model.manifests import wire
 from scheduler_core.snapshot.loading import load_pages, read_known_page
 from scheduler_core.snapshot.snapshot import Snapshot
@@ -77,6 +77,7 @@ class DumpWriter:
         )
         self.pages = 0
 
+    @checked
     def add(self, page: bytes) -> None:
         """Writes one list page, the body of an API answer. Ignores kinds that scheduling does not read. Raises
         ValueError if it is no API list."""
@@ -85,6 +86,7 @@ class DumpWriter:
             self._file.write(_page_line(known.kind, known.api_version, known.items))
             self.pages += 1
 
+    @checked
     def finish(self, learnt: Mapping[str, Any] | None = None) -> None:
         """Writes the last line, with `learnt` (what `careen shadow` learned about the scheduler's searches), and
         closes this writer, but not `out`."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from scheduler_core.arguments import expect_flags
 from scheduler_core.model.manifests import from_manifest as read
 from scheduler_core.model.manifests import wire
 from scheduler_core.model.manifests.error import ManifestError
@@ -130,6 +131,7 @@ def load_objects(objects: Iterable[Mapping[str, Any]], *, strict: bool = True) -
     a value that no API server accepts, and a second Pod or Node of one name, is listed too, but counts. Raises
     TypeError for a single object.
     """
+    expect_flags(strict=strict)
     if isinstance(objects, Mapping):
         raise TypeError(f"load_objects takes several objects, got one {objects.get('kind', 'mapping')}: pass [it]")
     if isinstance(objects, str | bytes):
@@ -236,6 +238,7 @@ class PageReader:
 
     def __init__(self, *, reports_unknown: bool = False) -> None:
         self._collector = Collector()
+        expect_flags(reports_unknown=reports_unknown)
         self._reports_unknown = reports_unknown
         self._unknown: set[tuple[str, str]] = set()
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, TypeVar
 
-from scheduler_core.arguments import checked, expect, expect_several
+from scheduler_core.arguments import checked, expect, expect_flags, pairs_of, several
 from scheduler_core.model.labels import LabelSelector
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.node import Node
@@ -143,6 +143,7 @@ class Snapshot:
         Raises FileNotFoundError for a file that does not exist, and ValueError for a text that is neither YAML nor
         JSON.
         """
+        expect_flags(strict=strict)
         read: Snapshot = import_module(_FILES).from_manifests(sources, strict=strict)
         return read
 
@@ -157,8 +158,7 @@ class Snapshot:
     ) -> Snapshot:
         """Returns a snapshot of parsed values, without finished pods. The position of a node in `nodes` becomes its
         row."""
-        pods = tuple(pods)
-        expect_several("pods", pods, Pod)
+        pods = several("pods", pods, Pod)
         for each, number in Counter(node.name for node in nodes).items():
             if number > 1:
                 raise ValueError(f"{number} nodes have the name {each!r}: pass one of them")
@@ -227,7 +227,11 @@ class Snapshot:
 
     def node_info(self, row: int, rules: RequestRules = CURRENT_RULES) -> NodeInfo:
         """One node with its pods and the sums of their requests."""
-        node, pods = self.columns.nodes[row], self.placements.state_of(row)
+        expect("rules", rules, RequestRules)
+        try:
+            node, pods = self.columns.nodes[row], self.placements.state_of(row)
+        except (IndexError, TypeError) as error:
+            raise type(error)(f"row is {row!r}, expected the position of a node: pass snapshot.row(name)") from None
         known = self._infos.get((row, rules))
         if known is None or known[0] is not node or known[1] is not pods:
             info = NodeInfo.of(
@@ -269,6 +273,7 @@ class Snapshot:
 
     def utilisation(self, rules: RequestRules = CURRENT_RULES) -> Utilisation:
         """The capacity of the nodes and the requests of their pods, as arrays."""
+        expect("rules", rules, RequestRules)
         return utilisation_of(self.columns, self.placements, rules)
 
     def tally(self, tally: Tally[Value]) -> Value:
@@ -277,6 +282,7 @@ class Snapshot:
 
     def namespaces_selected(self, selector: LabelSelector) -> frozenset[str]:
         """The names of the namespaces whose labels match."""
+        expect("selector", selector, LabelSelector)
         return self.remember(
             ("namespaces", selector),
             lambda: frozenset(name for name, labels in self.objects.namespaces.items() if selector.matches(labels)),
@@ -301,10 +307,8 @@ class Snapshot:
     def with_pods_placed(self, pairs: Iterable[tuple[Pod, str]]) -> Snapshot:
         """Puts each pod of the (pod, node name) pairs on its node, after removing it from its earlier node or from
         the pending pods. Raises UnknownNodeError if a node does not exist."""
-        try:
-            coming = {pod.key: pod.on_node(node_name) for pod, node_name in pairs}
-        except (AttributeError, TypeError, ValueError) as error:
-            raise TypeError(f"pairs are no pairs: pass several of (pod, node name): {error}") from error
+        known = pairs_of(pairs, (Pod, str), "(pod, node name)")
+        coming = {pod.key: pod.on_node(node_name) for pod, node_name in known}
         keys = coming.keys()
         leaving = [old for old in map(self.placements.find, keys) if old is not None]
         placed = self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming.values())])
@@ -322,13 +326,13 @@ class Snapshot:
         """Raises UnknownPodError if a pod is on no node of the snapshot."""
         if isinstance(keys, str):
             raise TypeError(f"keys is the text {keys!r}, expected several: pass [{keys!r}]")
-        return self._moved([(-1, self._placed(key)) for key in keys])
+        return self._moved([(-1, self._placed(key)) for key in several("keys", keys, str)])
 
     def with_pods_exchanged(self, pairs: Iterable[tuple[str, Pod]]) -> Snapshot:
         """Each pair has the key of a pod, which goes, and its replacement on the same node. Raises UnknownPodError
         if a pod to remove is on no node of the snapshot."""
         moves: list[tuple[int, Pod]] = []
-        for key, pod in pairs:
+        for key, pod in pairs_of(pairs, (str, Pod), "(key, pod)"):
             old = self._placed(key)
             moves += ((-1, old), (1, pod.on_node(old.node_name)))
         return self._moved(moves)
@@ -336,8 +340,10 @@ class Snapshot:
     def with_pods_moved(self, leaving: Iterable[Pod], coming: Iterable[Pod]) -> Snapshot:
         """Without the `leaving` pods and with the `coming` ones, each on its `node_name`. Raises UnknownNodeError if
         the node of an added pod does not exist."""
+        leaving, coming = several("leaving", leaving, Pod), several("coming", coming, Pod)
         return self._moved([*((-1, pod) for pod in leaving), *((1, pod) for pod in coming)])
 
+    @checked
     def with_orphans(self, orphans: tuple[Pod, ...]) -> Snapshot:
         """Returns the snapshot with these pods in place of its `orphans`. A pod is in `orphans` if its node is missing
         from the snapshot."""
@@ -397,8 +403,7 @@ class Snapshot:
 
     def with_nodes_replaced(self, nodes: Iterable[Node]) -> Snapshot:
         """Each of these nodes replaces the node of the same name."""
-        nodes = tuple(nodes)
-        expect_several("nodes", nodes, Node)
+        nodes = several("nodes", nodes, Node)
         changed = {self.row(node.name): node for node in nodes}
         keeps_images = all(self._nodes[row].images == node.images for row, node in changed.items())
         return self._changed(_nodes=self._nodes.with_replaced(changed), _infos=self._infos if keeps_images else {})
@@ -411,7 +416,7 @@ class Snapshot:
 
     def with_nodes_added(self, nodes: Sequence[Node]) -> Snapshot:
         """Adds nodes in this order; see `with_node_added`."""
-        expect_several("nodes", nodes, Node)
+        nodes = several("nodes", nodes, Node)
         names: set[str] = set()
         for node in nodes:
             if node.name in names or self.has_node(node.name):

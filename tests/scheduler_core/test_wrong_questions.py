@@ -26,6 +26,7 @@ from scheduler_core import (
     load_objects,
     load_pages,
     nodes_needed,
+    pod_from_manifest,
     queue_for,
     read_dump,
     template_from_manifest,
@@ -322,6 +323,19 @@ def test_a_code_without_a_verdict_says_so() -> None:
         scheduler_with(plugin).schedule(SNAPSHOT, POD)
 
 
+@pytest.mark.parametrize("verdicts", [{1: unschedulable("why")}, lambda code: {1: unschedulable("why")}[code]])
+def test_an_error_of_a_verdict_names_the_plugin_that_refused_and_not_the_one_that_asked(verdicts: Any) -> None:
+    refusals = Refusals(np.array([7, 7]), verdicts)
+    plugin = Odd(filter=returns(SUCCESS), filter_all=returns(refusals))
+    plugins = {"plugins": {"filter": {"enabled": [{"name": "Odd"}]}}}
+    scheduler = Scheduler(
+        Configuration.from_mapping({"profiles": [plugins]}), plugins={"Odd": lambda _args, _version: plugin}
+    )
+    with pytest.raises((ValueError, KeyError)) as caught:
+        scheduler.schedule(SNAPSHOT, POD)
+    assert caught.value.__notes__ == [f'raised by plugin "Odd" for pod {POD.key}']
+
+
 @pytest.mark.parametrize(("written", "meant"), [("preFilter", "pre_filter"), ("normalize_score", "normalize")])
 def test_a_method_in_another_spelling_is_refused(written: str, meant: str) -> None:
     with pytest.raises(TypeError, match=f"nothing calls its method {written}: rename it {meant}"):
@@ -348,6 +362,7 @@ def test_a_plugin_without_a_name_is_refused() -> None:
         (lambda any_: Sync("Pod", any_(5)), "pages is a int 5, expected several"),
         (lambda any_: DumpWriter(Header(kube_version="", taken_at=""), any_("x")), "out is a str, expected a file"),
         (lambda any_: read_dump(any_("dump.json.gz")), "source is a str, expected a file"),
+        (lambda any_: pod_from_manifest({"metadata": {"name": "p"}}), r"Pod p: spec: .*\(strict=False accepts it\)"),
         (lambda any_: Snapshot.of([NODE, NODE]), "2 nodes have the name 'n1'"),
         (lambda any_: Snapshot.of([NODE], any_([{}])), "pods has a dict, expected only values of Pod"),
         (lambda any_: SNAPSHOT.with_pods_placed(any_([POD])), r"pass several of \(pod, node name\)"),

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from scheduler_core.arguments import expect_flags
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.labels import (
     NOTHING,
@@ -94,6 +95,7 @@ def spread_constraint_from_manifest(manifest: Manifest) -> TopologySpreadConstra
 
 
 def _read(manifest: Manifest, kind: str, shape: type[W], build: Callable[[W], M], *, strict: bool) -> M:
+    expect_flags(strict=strict)
     check_kind(kind, manifest, manifest_key(manifest))
     if strict:
         check_fields(kind, manifest, manifest_key(manifest))

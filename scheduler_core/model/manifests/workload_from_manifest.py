@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from scheduler_core.arguments import expect_flags
 from scheduler_core.model.manifests import wire
 from scheduler_core.model.manifests.error import FieldError, ManifestError
 from scheduler_core.model.manifests.fields import label_selector
@@ -61,6 +62,7 @@ def workload_from_manifest(manifest: Manifest, *, count: int | None = None, stri
     """The pods of a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob (one run): `count` of them, by
     default as many as the spec says (1 if it does not). A missing selector becomes the template's labels. Raises
     ManifestError for another kind and for what cannot be read, ValueError for a `count` that is no number of pods."""
+    expect_flags(strict=strict)
     if count is not None and (type(count) is not int or not 0 <= count <= _MOST):
         raise ValueError(f"count is {count!r}, expected a whole number from 0 to {_MOST}")
     key = manifest_key(manifest)

@@ -23,6 +23,8 @@ def pod_changes(old: Pod, new: Pod, rules: RequestRules = _TODAYS_RULES) -> tupl
     if type(old) is not Pod or type(new) is not Pod:
         expect("old", old, Pod)
         expect("new", new, Pod)
+    if type(rules) is not RequestRules:
+        expect("rules", rules, RequestRules)
     resource = Resource.ASSIGNED_POD if new.node_name else Resource.UNSCHEDULED_POD
     actions = [
         action

@@ -128,6 +128,15 @@ def _two_budgets(pod: Pod, budgets: list[DisruptionBudget]) -> EvictionRefusal:
 
 def _spent(budget: DisruptionBudget, may_open: str) -> EvictionRefusal:
     numbers = budget_numbers(budget)
+    if budget.expected_pods == 0 and not may_open:
+        return EvictionRefusal(
+            budget=numbers,
+            is_never=False,
+            sentence=(
+                f"disruption budget {budget.key} covers the pod, but its status is missing or counts no pod, and so "
+                "it allows no eviction; the disruption controller writes the status"
+            ),
+        )
     never = is_never(budget) and not may_open
     helps = (
         f"the budget may open during the drain, because {may_open}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from scheduler_core.arguments import several
 from scheduler_core.simulation.forecast import Forecast, Outcome
 from scheduler_core.simulation.timeline import Obstacle
 
@@ -48,7 +49,7 @@ class NodesAtOnce(Rules):
         if type(most) is not int or most < 1:
             raise ValueError(f"most is {most!r}: expected the number of nodes that may be drained at once, 1 or more")
         self._most = most
-        self._refuses = frozenset(refuses)
+        self._refuses = frozenset(several("refuses", refuses, Outcome))
         self._held: set[str] = set()
 
     def line(

@@ -363,7 +363,7 @@ def test_loss_of_empty_dir_data_is_reported() -> None:
 
 def test_pods_of_two_drained_nodes_land_on_neither_node() -> None:
     snapshot = load_objects([a_node("n1"), a_node("n2"), a_node("n3"), a_pod("p", "n1"), a_pod("q", "n2")])
-    first, second = simulate_drain(snapshot, ["n1", "n2"], made_at="x")
+    first, second = simulate_drain(snapshot, ["n1", "n2"], made_at="2026-01-05T08:00:00Z")
     assert (first.node, only(first).landing, second.node, only(second).landing) == ("n1", ("n3",), "n2", ("n3",))
 
 
@@ -582,13 +582,13 @@ def test_every_pod_of_the_recorded_clusters_has_one_outcome(index: int) -> None:
     snapshot = load_objects(case["objects"])
     node = max(snapshot.nodes, key=lambda node: (len(snapshot.pods_on(node.name)), node.name)).name
     before = [pod.key for pod in snapshot.placed_pods]
-    forecast = simulate_drain(snapshot, [node], made_at="x")[0]
+    forecast = simulate_drain(snapshot, [node], made_at="2026-01-05T08:00:00Z")[0]
     assert [pod.title for pod in forecast.pods] == [
         pod.key for pod in sorted(snapshot.pods_on(node), key=eviction_order) if not ends_already(pod)
     ]
     assert [pod.key for pod in snapshot.placed_pods] == before, "the snapshot was changed"
     assert Forecast.from_mapping(json.loads(json.dumps(forecast.to_mapping()))) == forecast
-    assert simulate_drain(snapshot, [node], made_at="x")[0] == forecast
+    assert simulate_drain(snapshot, [node], made_at="2026-01-05T08:00:00Z")[0] == forecast
 
 
 def test_a_drain_does_not_evict_pods_that_the_caller_excludes_with_a_reason() -> None:

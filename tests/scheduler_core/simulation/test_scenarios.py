@@ -98,7 +98,7 @@ def zone_spread(app: str) -> Manifest:
 
 
 def drained(*objects: Manifest, most: int = 100) -> Forecast:
-    return simulate_drain(load_objects(objects), ["n1"], made_at="x", most_scenarios=most)[0]
+    return simulate_drain(load_objects(objects), ["n1"], made_at="2026-01-05T08:00:00Z", most_scenarios=most)[0]
 
 
 def landings(forecast: Forecast) -> dict[str, tuple[str, ...]]:
@@ -296,7 +296,7 @@ def walk(snapshot: Snapshot, chance: random.Random) -> Scenario:
 @settings(max_examples=25, deadline=None)
 @given(clusters(), st.integers(0, 2**32))
 def test_every_random_scenario_lands_on_forecast_nodes(snapshot: Snapshot, seed: int) -> None:
-    forecast = simulate_drain(snapshot, ["n1"], made_at="x", most_scenarios=2000)[0]
+    forecast = simulate_drain(snapshot, ["n1"], made_at="2026-01-05T08:00:00Z", most_scenarios=2000)[0]
     by_chance = walk(snapshot, random.Random(seed))
     said: dict[str, list[tuple[str, ...]]] = {}
     for pod in forecast.pods:
@@ -319,7 +319,9 @@ def test_every_random_scenario_lands_on_forecast_nodes(snapshot: Snapshot, seed:
 @settings(max_examples=15, deadline=None)
 @given(clusters(), st.integers(1, 6))
 def test_simulating_fewer_scenarios_removes_nodes_and_marks_their_pods(snapshot: Snapshot, most: int) -> None:
-    whole, bounded = (simulate_drain(snapshot, ["n1"], made_at="x", most_scenarios=n)[0] for n in (2000, most))
+    whole, bounded = (
+        simulate_drain(snapshot, ["n1"], made_at="2026-01-05T08:00:00Z", most_scenarios=n)[0] for n in (2000, most)
+    )
     if any(pod.is_cut for pod in bounded.pods):
         assert all(nodes <= nodes_of_owners(whole)[owner] for owner, nodes in nodes_of_owners(bounded).items())
     else:

@@ -142,7 +142,7 @@ def test_loading_restores_the_state_of_the_garbage_collector() -> None:
 
 @pytest.mark.parametrize("metadata", [{}, {"name": ""}, None])
 def test_an_object_without_a_name_is_reported(metadata: Any) -> None:
-    nameless = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    nameless = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}
     for snapshot in (
         load_objects([*CLUSTER, nameless]),
         load_pages([page("Node", *of_kind("Node")), page("Pod", nameless, *of_kind("Pod"))]),

@@ -71,6 +71,7 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "NodeSelector": ("nodeSelectorTerms",),
     "NodeSelectorRequirement": ("key", "operator"),
     "OwnerReference": ("kind", "name"),
+    "Pod": ("spec",),
     "PodAffinityTerm": ("topologyKey",),
     "PodResourceClaim": ("name",),
     "PodSchedulingGate": ("name",),

@@ -44,7 +44,7 @@ def test_a_pod_is_read_from_its_manifest() -> None:
 
 
 def test_a_minimal_pod_gets_the_defaults_of_the_scheduler() -> None:
-    pod = pod_from_manifest({"metadata": {"name": "p"}})
+    pod = pod_from_manifest({"metadata": {"name": "p"}, "spec": {}})
     assert (pod.namespace, pod.phase, pod.spec.scheduler_name, pod.priority, pod.owner, pod.start_time) == (
         "default",
         "Pending",
@@ -210,14 +210,17 @@ def test_an_empty_added_affinity_is_read_as_none() -> None:
             },
             "Pod shop/p: spec.containers[0].resources.requests.cpu: '1x' is not a quantity",
         ),
-        ({"metadata": {"name": "p", "labels": {"a": 1}}}, "Pod p: metadata.labels.a: Expected `str`, got `int`"),
+        (
+            {"metadata": {"name": "p", "labels": {"a": 1}}, "spec": {}},
+            "Pod p: metadata.labels.a: Expected `str`, got `int`",
+        ),
         (
             {"metadata": {"name": "p"}, "spec": {"priority": "high"}},
             "Pod p: spec.priority: Expected `int | null`, got `str`",
         ),
         ({"spec": {"containers": 7}}, "Pod without a name: spec.containers"),
         (
-            {"metadata": {"name": "p"}, "status": {"startTime": "yesterday"}},
+            {"metadata": {"name": "p"}, "spec": {}, "status": {"startTime": "yesterday"}},
             "Pod p: status.startTime: 'yesterday' is not a time",
         ),
     ],

@@ -8,6 +8,7 @@ import pytest
 
 from scheduler_core.model.disruption_budget import DisruptionBudget
 from scheduler_core.model.labels import EVERYTHING, LabelSelector, Requirement
+from scheduler_core.model.manifests.from_manifest import budget_from_manifest
 from scheduler_core.model.pod import Pod
 from scheduler_core.simulation.evicted.evictions import BudgetLedger, is_never
 
@@ -140,3 +141,17 @@ def test_only_the_budget_that_selects_the_evicted_pod_allows_one_eviction_fewer(
     assert ledger.budgets() == (replace(spent, disruptions_allowed=0, current_healthy=2), untouched)
     ledger.refill(a_pod())
     assert ledger.budgets() == (spent, untouched)
+
+
+def test_a_budget_without_a_status_says_so() -> None:
+    written = {
+        "metadata": {"name": "db", "namespace": "shop"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+    }
+    refusal = BudgetLedger([budget_from_manifest(written)]).refusal(a_pod())
+    assert refusal is not None
+    assert not refusal.is_never
+    assert refusal.sentence == (
+        "disruption budget shop/db covers the pod, but its status is missing or counts no pod, and so it allows no "
+        "eviction; the disruption controller writes the status"
+    )
