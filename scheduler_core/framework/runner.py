@@ -288,19 +288,25 @@ class Runner:
         verdict = self._beside(state, pod, node_info, nominated)
         return self.filter_node(state, pod, node_info, has_passed=has_passed) if verdict.is_success else verdict
 
-    def nominated_beside(self, pod: Pod, nominated: tuple[Pod, ...]) -> list[Pod]:
-        """Those beside which the pod must fit: of equal or higher priority."""
-        return [p for p in nominated if p.priority >= pod.priority and p.key != pod.key]
-
-    def _beside(self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]) -> Verdict:
-        others = self.nominated_beside(pod, nominated) if nominated else ()
+    def with_nominated(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]
+    ) -> tuple[CycleState, NodeInfo]:
+        """The node with those nominated pods beside which the pod must fit: of equal or higher priority. And a copy of
+        the state that counts them; the same state if there are none."""
+        others = [p for p in nominated if p.priority >= pod.priority and p.key != pod.key]
         if not others:
-            return SUCCESS
+            return state, node_info
         trial = state.copy()
         for other in others:
             node_info = node_info.with_pod(other)
             self.add_pod(trial, pod, other, node_info)
-        return self.filter_node(trial, pod, node_info)
+        return trial, node_info
+
+    def _beside(self, state: CycleState, pod: Pod, node_info: NodeInfo, nominated: tuple[Pod, ...]) -> Verdict:
+        if not nominated:
+            return SUCCESS
+        trial, fuller = self.with_nominated(state, pod, node_info, nominated)
+        return SUCCESS if trial is state else self.filter_node(trial, pod, fuller)
 
     def counts_pods(self, state: CycleState) -> bool:
         """Whether `add_pod` and `remove_pod` have an effect."""

@@ -113,10 +113,7 @@ def _refused(
     if len(infos) > _MOST_NODES:
         infos = sorted(infos, key=lambda info: max(_shortage(pod, info, scheduler), default=0.0))[:_MOST_NODES]
     for alone in infos:
-        info, trial = alone, state
-        for other in runner.nominated_beside(pod, nominated.get(alone.name, ())):
-            info, trial = info.with_pod(other), trial.copy()
-            runner.add_pod(trial, pod, other, info)
+        trial, info = runner.with_nominated(state, pod, alone, nominated.get(alone.name, ()))
         verdicts = runner.every_verdict(trial, pod, info)
         yield info, {name: verdict for name, verdict in verdicts.items() if not verdict.is_success}
 
