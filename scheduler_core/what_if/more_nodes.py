@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from scheduler_core.arguments import checked, expect_count
-from scheduler_core.cycle import NoProfileError, Scheduler
+from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod
 from scheduler_core.plugins import IN_TREE
@@ -15,7 +15,7 @@ from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value, replace_value
 from scheduler_core.what_if.fewest_nodes import room_needed
 from scheduler_core.what_if.node_template import NodeTemplate, new_nodes
-from scheduler_core.what_if.placing import Filled, Placer, has_only_known_plugins, is_gated
+from scheduler_core.what_if.placing import Filled, Placer, has_only_known_plugins, result_for
 
 # Only these plugins' verdicts on an empty node change with the number of nodes.
 _COUNT_NODES: Final = frozenset({"PodTopologySpread", "InterPodAffinity"})
@@ -147,33 +147,24 @@ def every_kind_may_fit(placer: Placer, snapshot: Snapshot, template: NodeTemplat
 
 def _may_fit(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str) -> bool:
     spec = pod.spec
-    if is_gated(pod) or spec.has_claims_or_disks or spec.resource_claims or spec.is_left_out:
+    if spec.has_claims_or_disks or spec.resource_claims or spec.is_left_out:
         return False
     if not has_only_known_plugins(scheduler, pod):
         return False
-    try:
-        result = scheduler.schedule(world, pod, preempts=False)
-        filters = scheduler.runner(pod).plugins.by_point.get("filter", ())
-    except NoProfileError:
-        return False
-    if result.prefilter is not None or result.unknown or result.error:
+    result = result_for(scheduler, world, pod)
+    if result is None or result.prefilter is not None:
         return False
     verdict = result.statuses[empty]
     # The first refusal is told, so the rules that count nodes must be the last ones.
-    counting = [name in _COUNT_NODES for name in filters]
+    counting = [name in _COUNT_NODES for name in scheduler.runner(pod).plugins.by_point.get("filter", ())]
     return verdict.is_success or (verdict.plugin in _COUNT_NODES and counting == sorted(counting))
 
 
 def may_ever_fit(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: Sequence[str]) -> bool:
     """Whether one of these empty nodes takes the pod, or refuses it by a rule that counts nodes or that this library
     does not know. False: no number of such nodes helps."""
-    if is_gated(pod):
-        return False
-    try:
-        result = scheduler.schedule(world, pod, preempts=False)
-    except NoProfileError:
-        return False
-    if result.prefilter is not None or result.unknown or result.error:
+    result = result_for(scheduler, world, pod)
+    if result is None or result.prefilter is not None:
         return False
     verdicts = [result.statuses[name] for name in empty]
     return any(each.is_success or each.plugin in _COUNT_NODES or each.plugin not in IN_TREE for each in verdicts)

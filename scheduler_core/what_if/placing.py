@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from scheduler_core.cycle import NoProfileError, Scheduler
+from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.verdict import Verdict, VerdictCode
 from scheduler_core.model.pod import Pod
 from scheduler_core.plugins import IN_TREE
@@ -54,7 +55,8 @@ class Placer:
         for number, (pod, kind) in enumerate(zip(self.pods, self._kinds, strict=True)):
             if len(placed) + len(self.pods) - number < at_least:
                 return Filled(world=world, placed=placed, left=tuple(left), is_cut=True)
-            node = None if kind in refused else _place(self.scheduler, world, pod)
+            result = None if kind in refused else result_for(self.scheduler, world, pod)
+            node = None if result is None else result.node
             if node is None:
                 left.append(pod)
                 refused.add(kind)
@@ -105,8 +107,16 @@ def has_only_known_plugins(scheduler: Scheduler, pod: Pod) -> bool:
     return not scheduler.extenders and all(name in IN_TREE for names in plugins.by_point.values() for name in names)
 
 
-def is_gated(pod: Pod) -> bool:
-    return not _GATES.pre_enqueue(pod).is_success
+def result_for(scheduler: Scheduler, world: Snapshot, pod: Pod) -> CycleResult | None:
+    """Without preemption. None for a gated pod, for one of another scheduler, and for a cycle that failed or whose end
+    is unknown."""
+    if not _GATES.pre_enqueue(pod).is_success:
+        return None
+    try:
+        result = scheduler.schedule(world, pod, preempts=False)
+    except NoProfileError:
+        return None
+    return None if result.unknown or result.error else result
 
 
 def refusal(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str | None) -> Verdict:
@@ -123,16 +133,6 @@ def refusal(scheduler: Scheduler, world: Snapshot, pod: Pod, empty: str | None) 
     if empty is not None and not (result.unknown or result.error):
         return result.statuses[empty]
     return Verdict(VerdictCode.UNSCHEDULABLE, (result.unknown or result.error or result.sentence,))
-
-
-def _place(scheduler: Scheduler, world: Snapshot, pod: Pod) -> str | None:
-    if is_gated(pod):
-        return None
-    try:
-        result = scheduler.schedule(world, pod, preempts=False)
-    except NoProfileError:
-        return None
-    return None if result.unknown or result.error else result.node
 
 
 def _kind_of(pod: Pod) -> Hashable:
