@@ -45,19 +45,13 @@ def expect(name: str, given: object, wanted: type, *, optional: bool = False) ->
         raise TypeError(_of_class(wanted)(name, given))
 
 
-def expect_several(name: str, given: object, wanted: type) -> None:
-    """Raises TypeError unless it is a collection of these; a text is none."""
-    if told := _several(Collection, wanted)(name, given):
-        raise TypeError(told)
-
-
 def several(name: str, given: object, wanted: type[_Each]) -> tuple[_Each, ...]:
-    """These values, also those of an iterator. Raises TypeError as `expect_several` does."""
-    if told := _several(Iterable, wanted)(name, given):
+    """These values, also those of an iterator. Raises TypeError unless all are of this class; a text has none."""
+    is_iterator = isinstance(given, Iterable) and not isinstance(given, Collection)
+    values = tuple(cast("Iterable[_Each]", given)) if is_iterator else given
+    if told := _several(Collection, wanted)(name, values):
         raise TypeError(told)
-    values = tuple(cast("Iterable[_Each]", given))
-    expect_several(name, values, wanted)
-    return values
+    return tuple(cast("Iterable[_Each]", values))
 
 
 def pairs_of(given: object, classes: tuple[type[_First], type[_Second]], of: str) -> tuple[tuple[_First, _Second], ...]:
