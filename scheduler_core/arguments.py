@@ -1,7 +1,7 @@
 """Refuses arguments of the wrong type where the caller passes them, instead of an AttributeError far below.
 
-`checked` reads a function's annotations, `expect_fields` those of a value. Functions that every scheduling cycle calls
-compare types by hand, and call `expect` when they differ.
+`checked` reads a function's annotations, `expect_fields` those of a value. `Scheduler.schedule` and what runs for each
+node compare types by hand, and call `expect` when they differ.
 """
 
 from __future__ import annotations

@@ -71,24 +71,21 @@ class ClusterCache:
     def find(self, kind: str, key: str) -> Any:
         """The cached object of any kind as the API server has it; None if it does not exist. A pod has no node while it
         is only assumed to be on one."""
-        if type(kind) is not str or type(key) is not str:
-            expect("kind", kind, str)
-            expect("key", key, str)
+        expect("kind", kind, str)
+        expect("key", key, str)
         if kind == "Pod":
             return self._placed.written(key)
         return self._placed.node(key) if kind == "Node" else self._others.get(kind, key)
 
     def version(self, kind: str, key: str) -> int | None:
         """The object's resourceVersion; None if it does not exist or has no number as its version."""
-        if type(kind) is not str or type(key) is not str:
-            expect("kind", kind, str)
-            expect("key", key, str)
+        expect("kind", kind, str)
+        expect("key", key, str)
         return self._versions.of(kind, key)
 
     def find_pod(self, key: str) -> Pod | None:
         """The cached pod "namespace/name"; None if it does not exist or has finished."""
-        if type(key) is not str:
-            expect("key", key, str)
+        expect("key", key, str)
         return self._placed.find(key)
 
     def apply(self, event: Event) -> Changes:
@@ -128,16 +125,14 @@ class ClusterCache:
         """Treats the pending pod "namespace/name" as bound to this node before the binding arrives, or until another
         pod of this name is seen. Raises UnknownPodError if the pod is not pending or has another `uid`,
         UnknownNodeError if the node does not exist."""
-        if type(key) is not str:
-            expect("key", key, str)
+        expect("key", key, str)
         self._placed.assume(key, node_name, uid)
         self._snapshot = None
 
     def forget(self, key: str, *, uid: str = "") -> None:
         """Undoes `assume` after a failed binding: the pod is pending again. Raises UnknownPodError if no pod of this
         name, with this `uid` if given, is assumed to be on a node. A deletion ends it as well: expect the error."""
-        if type(key) is not str:
-            expect("key", key, str)
+        expect("key", key, str)
         self._placed.forget(key, uid)
         self._snapshot = None
 
@@ -154,8 +149,7 @@ class ClusterCache:
 
     def assumed_node(self, key: str, uid: str = "") -> str:
         """The node on which this pod is assumed to be; "" if none."""
-        if type(key) is not str:
-            expect("key", key, str)
+        expect("key", key, str)
         assumed = self._placed.assumed.get(key)
         return "" if assumed is None or (uid and assumed.pod.uid != uid) else assumed.node
 

@@ -227,7 +227,8 @@ class Snapshot:
 
     def node_info(self, row: int, rules: RequestRules = CURRENT_RULES) -> NodeInfo:
         """One node with its pods and the sums of their requests."""
-        expect("rules", rules, RequestRules)
+        if type(rules) is not RequestRules:
+            expect("rules", rules, RequestRules)
         try:
             node, pods = self.columns.nodes[row], self.placements.state_of(row)
         except (IndexError, TypeError) as error:
