@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from scheduler_core.framework.diagnosis import Round
 from scheduler_core.framework.extension_points import Nomination, PostFilterResult, PreFilterResult, Scores
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode
+
+_Result = TypeVar("_Result")
 
 _VERDICT: Final = 'a Verdict: SUCCESS, or a refusal such as unschedulable("why")'
 
@@ -71,34 +73,32 @@ def check_verdict(plugin: str, method: str, given: object) -> None:
 
 
 def check_pre_filter(plugin: str, given: object) -> None:
-    check_type(plugin, "pre_filter", given, PreFilterResult)
-    assert isinstance(given, PreFilterResult)
-    check_verdict(plugin, "pre_filter", given.verdict)
-    if given.node_names is not None and not isinstance(given.node_names, AbstractSet):
+    result = of_type(plugin, "pre_filter", given, PreFilterResult)
+    check_verdict(plugin, "pre_filter", result.verdict)
+    if result.node_names is not None and not isinstance(result.node_names, AbstractSet):
         wanted = "a PreFilterResult whose node_names are None or a frozenset of names"
-        raise PluginContractError(plugin, "pre_filter", given.node_names, wanted)
+        raise PluginContractError(plugin, "pre_filter", result.node_names, wanted)
 
 
 def check_post_filter(plugin: str, given: object) -> None:
-    check_type(plugin, "post_filter", given, PostFilterResult)
-    assert isinstance(given, PostFilterResult)
-    check_verdict(plugin, "post_filter", given.verdict)
-    if given.nomination is not None:
-        check_type(plugin, "post_filter", given.nomination, Nomination)
+    result = of_type(plugin, "post_filter", given, PostFilterResult)
+    check_verdict(plugin, "post_filter", result.verdict)
+    if result.nomination is not None:
+        of_type(plugin, "post_filter", result.nomination, Nomination)
 
 
 def check_refusals(plugin: str, given: object, count: int) -> None:
     """Of a filter for all nodes: one code for each."""
-    check_type(plugin, "filter_all", given, Refusals)
-    codes = given.codes if isinstance(given, Refusals) else None
+    codes: object = of_type(plugin, "filter_all", given, Refusals).codes
     if not isinstance(codes, np.ndarray) or codes.dtype.kind not in "biu" or codes.shape != (count,):
         raise PluginContractError(plugin, "filter_all", codes, f"a Refusals with an array of {count} codes")
 
 
-def check_type(plugin: str, method: str, given: object, wanted: type) -> None:
-    """For extension points whose results have a class of their own."""
+def of_type(plugin: str, method: str, given: object, wanted: type[_Result]) -> _Result:
+    """The result, for extension points whose results have a class of their own."""
     if not isinstance(given, wanted):
         raise PluginContractError(plugin, method, given, f"a {wanted.__name__}")
+    return given
 
 
 def scores_of_each(plugin: str, given: Sequence[object]) -> Scores:
