@@ -117,6 +117,7 @@ class _MixSearch:
         self._snapshot = snapshot
         self._pods = tuple(pods)
         self._offers = offers
+        self._one_of_each = with_new_nodes(snapshot, [(offer.template, 1) for offer in offers])
         self._groups = _similar(offers)
         self.tried = 0
         self.is_complete = True
@@ -154,14 +155,14 @@ class _MixSearch:
         refuses them by a rule that counts nodes."""
         if not left:
             return frozenset()
-        world, names = with_new_nodes(self._snapshot, [(offer.template, 1) for offer in self._offers])
+        world, names = self._one_of_each
         return frozenset(pod.key for pod in left if may_ever_fit(self._scheduler, world, pod, names))
 
     def _search(self, pods: tuple[Pod, ...], plenty: _Vector | None) -> _Vector | None:
-        """The cheapest mix that is enough for these pods; `plenty` is. None if there is none, or if it was not found
-        in time."""
+        """The cheapest mix that is enough for these pods. `plenty`: one that is enough, if known. None if there is
+        none, or if it was not found in time."""
         self._placer = Placer(self._scheduler, pods)
-        world, names = with_new_nodes(self._snapshot, [(offer.template, 1) for offer in self._offers])
+        world, names = self._one_of_each
         self._room = room_needed(self._scheduler, world, names, pods)
         best = self._of_one_group(plenty)
         limit, before, was_complete = math.inf if best is None else self.price(best), self.tried, self.is_complete
