@@ -367,8 +367,6 @@ class Snapshot:
         return self._changed(placements=self.placements.after(changes, self._nodes))
 
     def _placed(self, key: str) -> Pod:
-        if type(key) is not str:
-            expect("key", key, str)
         pod = self.placements.find(key)
         if pod is None:
             raise UnknownPodError(f"pod {key} is on no node of the snapshot")
@@ -376,6 +374,7 @@ class Snapshot:
 
     def with_pod_terminating(self, key: str) -> Snapshot:
         """Topology spread does not count terminating pods; all other counts include them."""
+        expect("key", key, str)
         pod = self._placed(key)
         return self if pod.terminating else self._moved(((-1, pod), (1, replace_value(pod, terminating=True))))
 
