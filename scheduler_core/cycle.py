@@ -30,7 +30,7 @@ from scheduler_core.framework.diagnosis import Diagnosis
 from scheduler_core.framework.extension_points import Nomination
 from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import Factory, PluginSet, build, check_parameters, register, serves
-from scheduler_core.framework.runner import Nominated, Runner
+from scheduler_core.framework.runner import NOBODY, Nominated, Runner
 from scheduler_core.framework.scoring.scorer import ScoreTable
 from scheduler_core.framework.verdict import Verdict, VerdictCode, unknown, unresolvable
 from scheduler_core.model.pod import Pod
@@ -48,7 +48,6 @@ from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.ties import first_of_places
 from scheduler_core.values import replace_value
 
-_NOBODY: Final[Nominated] = {}
 _LEFT_OUT: Final = unknown(
     "was left out to save memory: what the pods of its namespace say of their places is too much"
 )
@@ -153,7 +152,7 @@ class Scheduler:
         snapshot: Snapshot,
         pod: Pod,
         *,
-        nominated: Nominated = _NOBODY,
+        nominated: Nominated = NOBODY,
         honors_nomination: bool = True,
         search: Search | None = None,
         start: int | None = None,
@@ -181,7 +180,7 @@ class Scheduler:
         pod: Pod,
         searches: Sequence[Search | None],
         *,
-        nominated: Nominated = _NOBODY,
+        nominated: Nominated = NOBODY,
         honors_nomination: bool = True,
         preempts: bool = True,
     ) -> list[CycleResult]:
@@ -302,7 +301,7 @@ def _expect_question(snapshot: Snapshot, pod: Pod, searches: Sequence[Search | N
     if type(snapshot) is not Snapshot or type(pod) is not Pod:
         expect("snapshot", snapshot, Snapshot)
         expect("pod", pod, Pod)
-    if nominated is not _NOBODY:
+    if nominated is not NOBODY:
         expect("nominated", nominated, Mapping)
     if type(searches) is not tuple:
         expect("searches", searches, Sequence)

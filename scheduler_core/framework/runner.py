@@ -45,7 +45,7 @@ from scheduler_core.values import Value, replace_value
 
 Nominated = Mapping[str, tuple[Pod, ...]]
 Rows = NDArray[np.intp]
-_NOBODY: Final[Nominated] = {}
+NOBODY: Final[Nominated] = {}
 
 
 class PreFiltered(Value):
@@ -156,7 +156,7 @@ class Runner:
 
     # ---- Filter ----
 
-    def search(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated = _NOBODY) -> Diagnosis:
+    def search(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated = NOBODY) -> Diagnosis:
         """PreFilter and Filter; every node's verdict. Raises CycleError if a plugin fails.
 
         `nominated`: pods by the node to which preemption nominated them. The pod must fit beside those of equal or

@@ -7,7 +7,7 @@ from typing import Final
 
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.cycle_state import CycleState
-from scheduler_core.framework.runner import Nominated, Runner
+from scheduler_core.framework.runner import NOBODY, Nominated, Runner
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.node import UNSCHEDULABLE_TAINT_KEY
 from scheduler_core.model.pod import Pod
@@ -26,7 +26,6 @@ _MOST_NODES: Final = 2_000
 """Nodes whose refusals are read in full. In a larger cluster, those with the most room of each kind of refusal."""
 _MOST_SHAPES: Final = 6
 _MOST_NEW_NODES: Final = 10
-_NOBODY: Final[Nominated] = {}
 
 
 class HelpfulChange(Value, kw_only=True, rename="camel"):
@@ -47,7 +46,7 @@ class NewNodes(Value, kw_only=True, rename="camel"):
 
 
 def smallest_changes(
-    scheduler: Scheduler, snapshot: Snapshot, pod: Pod, most: int = 3, *, nominated: Nominated = _NOBODY
+    scheduler: Scheduler, snapshot: Snapshot, pod: Pod, most: int = 3, *, nominated: Nominated = NOBODY
 ) -> tuple[HelpfulChange, ...]:
     """For each kind of change its best node; first those with the fewest orders, then with the least to free. Empty for
     a pod that a plugin refuses before it looks at nodes. `nominated`: as in `Scheduler.schedule`; these pods keep their
