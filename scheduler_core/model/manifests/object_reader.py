@@ -77,9 +77,9 @@ class ObjectReader:
         try:
             return self._repeated.watched(written)
         except FieldError as trouble:
-            return ManifestError(kind="Pod", key=_key(meta), field=trouble.field, problem=trouble.problem)
+            return ManifestError(kind="Pod", key=meta.key, field=trouble.field, problem=trouble.problem)
         except msgspec.ValidationError as trouble:
-            return _problem("Pod", _key(meta), trouble, within="spec")
+            return _problem("Pod", meta.key, trouble, within="spec")
 
     def wire_items(self, kind: str, page: bytes) -> Iterable[Any]:
         """The page's items as wire structures; one that cannot be read becomes a ManifestError."""
@@ -116,17 +116,13 @@ class ObjectReader:
         try:
             return self._kinds[kind].build(written)
         except FieldError as trouble:
-            return ManifestError(kind=kind, key=_key(written.metadata), field=trouble.field, problem=trouble.problem)
+            return ManifestError(kind=kind, key=written.metadata.key, field=trouble.field, problem=trouble.problem)
 
 
 class RawPage(msgspec.Struct):
     """The body of an API list whose items are not decoded yet."""
 
     items: list[msgspec.Raw] | None = None
-
-
-def _key(meta: Any) -> str:
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
 def _nameless(kind: str) -> ManifestError:

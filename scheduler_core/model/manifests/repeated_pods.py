@@ -155,8 +155,7 @@ class RepeatedPods:
             parts = self._parts_of(written, labels, owners, spec)
             return self._reader.assembled(meta, parts, spec, written.status, node_name=node_name or "")
         except FieldError as trouble:
-            key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-            return ManifestError(kind="Pod", key=key, field=trouble.field, problem=trouble.problem)
+            return ManifestError(kind="Pod", key=meta.key, field=trouble.field, problem=trouble.problem)
 
     def watched(self, written: WatchedPod) -> Pod:
         """Raises FieldError for an amount or time that cannot be read, msgspec.ValidationError for a spec."""

@@ -36,6 +36,11 @@ class WireIdentity(Wire, frozen=True):
     annotations: Pairs | None = None
     deletion_timestamp: str | None = None
 
+    @property
+    def key(self) -> str:
+        """ "namespace/name"; only the name without a namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
 
 class WireMeta(WireIdentity, frozen=True):
     labels: Pairs | None = None
