@@ -112,19 +112,7 @@ def wrong_value(type_name: str, value: Mapping[str, Any]) -> Problem | None:
         if (problem := _negative(name, value.get(name))) is not None:
             return problem
     rule = _RULES.get(type_name)
-    wrong = None if rule is None else rule(value)
-    return wrong or next(
-        (found for name in _LABELS.get(type_name, ()) if (found := _labels(name, value.get(name)))), None
-    )
-
-
-def _labels(field: str, pairs: Any) -> Problem | None:
-    for key, label in pairs.items() if isinstance(pairs, Mapping) else ():
-        if isinstance(key, str) and not is_label_key(key):
-            return f"{field}.{key}", f"{key!r} is not a valid label key"
-        if isinstance(label, str) and not is_label_value(label):
-            return f"{field}.{key}", f"{label!r} is not a valid label value"
-    return None
+    return None if rule is None else rule(value)
 
 
 def _negative(name: str, amounts: Any) -> Problem | None:
@@ -142,6 +130,16 @@ def _nanos(amount: Any) -> int | None:
         return parse_nanos(str(amount))
     except ValueError:
         return None  # the reader says so
+
+
+def _match_labels(value: Mapping[str, Any]) -> Problem | None:
+    pairs = value.get("matchLabels")
+    for key, label in pairs.items() if isinstance(pairs, Mapping) else ():
+        if isinstance(key, str) and not is_label_key(key):
+            return f"matchLabels.{key}", f"{key!r} is not a valid label key"
+        if isinstance(label, str) and not is_label_value(label):
+            return f"matchLabels.{key}", f"{label!r} is not a valid label value"
+    return None
 
 
 def _values(value: Mapping[str, Any]) -> Problem | None:
@@ -197,6 +195,7 @@ def _access_modes(value: Mapping[str, Any]) -> Problem | None:
 
 
 _RULES: Final[Mapping[str, Callable[[Mapping[str, Any]], Problem | None]]] = {
+    "LabelSelector": _match_labels,
     "LabelSelectorRequirement": _values,
     "NodeSelectorRequirement": _values,
     "PersistentVolumeClaimSpec": _access_modes,
@@ -204,7 +203,4 @@ _RULES: Final[Mapping[str, Callable[[Mapping[str, Any]], Problem | None]]] = {
     "PodDisruptionBudgetSpec": _budget,
     "Toleration": _toleration,
 }
-_LABELS: Final[Mapping[str, tuple[str, ...]]] = {
-    "LabelSelector": ("matchLabels",),
-}
-_CHECKED: Final = frozenset({*_CHOICES, *_RANGES, *_NEEDED, *_AMOUNTS, *_RULES, *_LABELS})
+_CHECKED: Final = frozenset({*_CHOICES, *_RANGES, *_NEEDED, *_AMOUNTS, *_RULES})
