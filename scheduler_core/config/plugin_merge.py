@@ -64,11 +64,10 @@ def refuse_misspelt_names(rules: PluginRules, configured: Iterable[str], known: 
         for index, name in enumerate(selection.disabled)
     ]
     written += [(f"{where}.pluginConfig", name) for name in configured]
-    unknown = [
-        (path, name, get_close_matches(name, names, n=1, cutoff=_ALIKE)) for path, name in written if name not in names
-    ]
     if problems := [
-        f"{path}: no plugin has the name {name!r}; did you mean {close[0]}?" for path, name, close in unknown if close
+        f"{path}: no plugin has the name {name!r}; did you mean {close[0]}?"
+        for path, name in written
+        if name not in names and (close := get_close_matches(name, names, n=1, cutoff=_ALIKE))
     ]:
         raise ConfigurationError(problems)
 
