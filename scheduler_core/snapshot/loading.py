@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -45,20 +46,6 @@ class Collector:
         """Whether scheduling reads this kind. `api_version` (such as `apps/v1`) distinguishes kinds of the same
         name."""
         return self._reader.knows(kind, api_version)
-
-    def unknown(self, kind: str, api_version: str) -> tuple[str, str] | None:
-        """The field that is wrong, and why, if scheduling reads no such kind only because of a spelling. Other APIs
-        have kinds of any name."""
-        group = group_of(api_version)
-        if group not in GROUPS.values():
-            return None
-        if kind in GROUPS:
-            return "apiVersion", f"{api_version!r} has no {kind}: expected the group {GROUPS[kind] or 'v1'}"
-        known = {each.casefold(): each for each in (*GROUPS, *WORKLOADS)}
-        close = get_close_matches(kind.casefold(), known, n=1, cutoff=_ALIKE)
-        if not close or kind in WORKLOADS:
-            return None
-        return "kind", f"{kind!r} is not a kind; did you mean {known[close[0]]}?"
 
     def add(self, kind: str, manifest: Mapping[str, Any]) -> None:
         """Adds one object, passed as a mapping."""
@@ -165,8 +152,23 @@ def add_object(collector: Collector, manifest: Mapping[str, Any], *, strict: boo
             if strict and collector.has(kind, manifest):
                 _refuse(collector, manifest, "metadata.name", f"a second {kind} of this name; the last one counts")
             collector.add(kind, manifest)
-    elif misspelt := collector.unknown(kind, api_version):
+    elif misspelt := _misspelt(kind, api_version):
         _refuse(collector, manifest, *misspelt)
+
+
+@lru_cache(maxsize=256)  # a cluster has many objects of few kinds
+def _misspelt(kind: str, api_version: str) -> tuple[str, str] | None:
+    """The field that is wrong, and why, if scheduling reads no such kind only because of a spelling. Other APIs have
+    kinds of any name."""
+    if group_of(api_version) not in GROUPS.values():
+        return None
+    if kind in GROUPS:
+        return "apiVersion", f"{api_version!r} has no {kind}: expected the group {GROUPS[kind] or 'v1'}"
+    if kind in WORKLOADS:
+        return None
+    known = {each.casefold(): each for each in (*GROUPS, *WORKLOADS)}
+    close = get_close_matches(kind.casefold(), known, n=1, cutoff=_ALIKE)
+    return ("kind", f"{kind!r} is not a kind; did you mean {known[close[0]]}?") if close else None
 
 
 def _check(collector: Collector, kind: str, manifest: Mapping[str, Any], *, by_people: bool) -> None:
