@@ -12,7 +12,7 @@ import numpy as np
 from scheduler_core.framework.diagnosis import Round
 from scheduler_core.framework.extension_points import Nomination, PostFilterResult, PreFilterResult, Scores
 from scheduler_core.framework.refusals import Refusals
-from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode
+from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict
 
 _Result = TypeVar("_Result")
 
@@ -47,29 +47,18 @@ def plugin_that_raised(plugins: Mapping[str, object], trace: TracebackType | Non
 
 
 def check_verdicts(plugin: str, method: str, verdicts: Iterable[object]) -> None:
-    """Costs one pass in C for right answers, and a look at each refusal."""
-    verdicts = tuple(verdicts)
-    if not set(map(type, verdicts)) <= {Verdict}:
-        wrong = next(each for each in verdicts if not isinstance(each, Verdict))
-        raise PluginContractError(plugin, method, wrong, _VERDICT)
     for each in verdicts:
-        if each is not SUCCESS and not _is_well_formed(each):
-            raise PluginContractError(plugin, method, each, f"{_VERDICT}; its code is a VerdictCode, its reasons texts")
-
-
-def _is_well_formed(verdict: Any) -> bool:
-    reasons = verdict.reasons
-    return (
-        type(verdict.code) is VerdictCode
-        and isinstance(reasons, tuple)
-        and all(isinstance(each, str) for each in reasons)
-    )
+        if each is not SUCCESS:
+            check_verdict(plugin, method, each)
 
 
 def check_verdict(plugin: str, method: str, given: object) -> None:
-    """Of an extension point that runs once for a pod."""
-    if type(given) is not Verdict:
-        check_verdicts(plugin, method, (given,))
+    if given is SUCCESS or given is SKIP:
+        return
+    if not isinstance(given, Verdict):
+        raise PluginContractError(plugin, method, given, _VERDICT)
+    if not given.is_well_formed:
+        raise PluginContractError(plugin, method, given, f"{_VERDICT}; its code is a VerdictCode, its reasons texts")
 
 
 def check_pre_filter(plugin: str, given: object) -> None:

@@ -32,7 +32,12 @@ class Round(Value, eq=False):
 
     def of_code(self, code: np.integer) -> Verdict:
         """Without the plugin. `plugin_that_raised` finds it by `self` in this frame."""
-        return self.refusals.verdict(int(code))
+        verdict = self.refusals.verdict(int(code))
+        if not (isinstance(verdict, Verdict) and verdict.is_well_formed):
+            wanted = "a Verdict, whose code is a VerdictCode and whose reasons are texts"
+            given = f"a Refusals with {verdict!r} for code {code}"
+            raise TypeError(f'plugin "{self.plugin}": filter_all returned {given}; it must be {wanted}')
+        return verdict
 
     def has(self, code: VerdictCode) -> bool:
         """Whether this plugin refused a node with this code."""

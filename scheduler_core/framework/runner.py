@@ -30,7 +30,7 @@ from scheduler_core.framework.plugin_set import PluginSet
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.scoring.scorer import Scorer, ScoreTable
 from scheduler_core.framework.skipped_by_spec import SkippedBySpec
-from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, error, unresolvable, unschedulable
+from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, VerdictCode, error, unresolvable, unschedulable
 from scheduler_core.model.pod import Pod
 from scheduler_core.plugin_contract import (
     check_post_filter,
@@ -129,7 +129,7 @@ class Runner:
             result = plugin.pre_filter(state, pod, nodes)
             if (
                 type(result) is not PreFilterResult
-                or type(result.verdict) is not Verdict
+                or (result.verdict is not SUCCESS and result.verdict is not SKIP)
                 or result.node_names is not None
             ):
                 check_pre_filter(plugin.name, result)
@@ -243,7 +243,11 @@ class Runner:
                 return one_by_one(plugin, state, pod, nodes, alive)
         except UnpreparedError as missing:
             raise CycleError(plugin.name, f'running "{plugin.name}" filter plugin: {missing}') from missing
-        if type(refusals) is not Refusals or getattr(refusals.codes, "shape", None) != (len(nodes),):
+        if (
+            type(refusals) is not Refusals
+            or getattr(refusals.codes, "shape", None) != (len(nodes),)
+            or refusals.codes.dtype.kind not in "biu"
+        ):
             check_refusals(plugin.name, refusals, len(nodes))
         return refusals
 

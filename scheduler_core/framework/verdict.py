@@ -50,6 +50,13 @@ class Verdict(Value):
         )
 
     @property
+    def is_well_formed(self) -> bool:
+        """Whether the fields are what their annotations say: a plugin may have written anything."""
+        reasons = self.reasons
+        is_tuple = type(self.code) is VerdictCode and isinstance(reasons, tuple)
+        return is_tuple and all(isinstance(each, str) for each in reasons)
+
+    @property
     def message(self) -> str:
         return ", ".join(self.reasons)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import pytest
@@ -275,18 +275,38 @@ def test_kubectls_output_is_no_dump_and_the_error_says_who_reads_it(tmp_path: Pa
 # ---- parts of what a plugin returns ----
 
 
-@pytest.mark.parametrize(
-    "verdict",
-    [
-        Verdict(cast("Any", "Unschedulable")),
-        Verdict(VerdictCode.UNSCHEDULABLE, cast("Any", "a text")),
-        unschedulable(cast("Any", 5)),
-        unschedulable(cast("Any", ["full"])),
-    ],
+_MALFORMED: Final = (
+    Verdict(cast("Any", "Unschedulable")),
+    Verdict(VerdictCode.UNSCHEDULABLE, cast("Any", "a text")),
+    unschedulable(cast("Any", 5)),
+    unschedulable(cast("Any", ["full"])),
 )
+
+
+@pytest.mark.parametrize("verdict", _MALFORMED)
 def test_a_refusal_with_other_parts_than_texts_is_refused(verdict: Verdict) -> None:
     with pytest.raises(PluginContractError, match=r'plugin "Odd": filter returned the Verdict .*its reasons texts'):
         scheduler_with(Odd(filter=returns(verdict))).schedule(SNAPSHOT, POD)
+
+
+@pytest.mark.parametrize("verdict", _MALFORMED)
+@pytest.mark.parametrize("method", ["pre_enqueue", "pre_filter", "pre_score", "post_filter"])
+def test_such_a_verdict_is_refused_at_every_point(method: str, verdict: Verdict) -> None:
+    results = {"pre_filter": PreFilterResult(verdict), "post_filter": PostFilterResult(verdict)}
+    plugin = Odd(filter=returns(SUCCESS), score=returns(1), **{method: returns(results.get(method, verdict))})
+    world = load_objects(manifests(a_node("n1").cordoned())) if method == "post_filter" else SNAPSHOT
+    scheduler = scheduler_with(plugin)
+    with pytest.raises(PluginContractError, match=f'plugin "Odd": {method} returned the Verdict .*its reasons texts'):
+        scheduler.runner(POD).pre_enqueue(POD) if method == "pre_enqueue" else scheduler.schedule(world, POD)
+
+
+@pytest.mark.parametrize("verdict", _MALFORMED)
+@pytest.mark.parametrize("is_function", [True, False])
+def test_such_a_verdict_of_a_filter_for_all_nodes_is_refused(is_function: bool, verdict: Verdict) -> None:
+    refusals = Refusals(np.array([1, 1]), (lambda _code: verdict) if is_function else {1: verdict})
+    scheduler = scheduler_with(Odd(filter=returns(SUCCESS), filter_all=returns(refusals)))
+    with pytest.raises(TypeError, match=r'plugin "Odd": filter_all returned .* for code 1; it must be a Verdict'):
+        _ = scheduler.schedule(SNAPSHOT, POD).sentence
 
 
 @pytest.mark.parametrize(
@@ -310,7 +330,9 @@ def test_a_post_filter_that_nominates_a_text_is_refused() -> None:
         scheduler_with(plugin).schedule(load_objects(manifests(a_node("n1").cordoned())), POD)
 
 
-@pytest.mark.parametrize("codes", [np.zeros(3, bool), [False, False]])
+@pytest.mark.parametrize(
+    "codes", [np.zeros(3, bool), [False, False], np.array([0.5, 0.0]), np.array(["a", ""]), np.array([None, None])]
+)
 def test_refusals_must_be_one_code_for_each_node(codes: Any) -> None:
     plugin = Odd(filter=returns(SUCCESS), filter_all=returns(Refusals(codes, {1: unschedulable("why")})))
     with pytest.raises(PluginContractError, match="it must return a Refusals with an array of 2 codes"):

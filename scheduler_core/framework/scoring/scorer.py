@@ -28,7 +28,6 @@ from scheduler_core.framework.extension_points import (
 )
 from scheduler_core.framework.plugin_set import PluginSet
 from scheduler_core.framework.scoring.by_usage import by_usage
-from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod, PodSpec
 from scheduler_core.plugin_contract import check_scores, check_verdict, scores_of_each
 from scheduler_core.snapshot.node_list import NodeList
@@ -204,8 +203,7 @@ class Scorer:
         skipped: set[str] = set()
         for plugin in self._pre_scores if kept is None else self._not_by_spec:
             verdict = plugin.pre_score(state, pod, nodes)
-            if type(verdict) is not Verdict:
-                check_verdict(plugin.name, "pre_score", verdict)
+            check_verdict(plugin.name, "pre_score", verdict)
             if verdict.is_skip:
                 skipped.add(plugin.name)
             elif not verdict.is_success:
