@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.failed_cycle import FailedCycle
@@ -31,8 +32,8 @@ def one_node_refused(reasons: Iterable[str]) -> str:
 
 def refuse(parts: Parts, pod: Pod, failed: FailedCycle) -> None:
     """`failed`: the pod is in the queue again."""
-    parts.out.append(Count(metric="schedule_attempts_total", label=_result_of(failed)))
     is_error = failed.reason == "SchedulerError"
+    parts.out.append(Count(metric="schedule_attempts_total", label="error" if is_error else "unschedulable"))
     text = "Error scheduling pod; retrying" if is_error else "Unable to schedule pod; no fit; waiting"
     parts.out.append(Note(verbosity=0 if is_error else 2, text=text, pod=pod.key, why=failed.message))
     is_news = write_refusal(parts, pod, failed)
@@ -59,7 +60,7 @@ def write_refusal(parts: Parts, pod: Pod, failed: FailedCycle) -> bool:
     if (before.reason, before.message, before.nominated_node) == (failed.reason, failed.message, node):
         return False
     is_same_node = node == before.nominated_node and not parts.writes.has(WriteStatus, pod.uid)
-    parts.said[pod.uid] = StatusSaid(failed.reason, failed.message, node, before.is_false, before.version)
+    parts.said[pod.uid] = replace(before, reason=failed.reason, message=failed.message, nominated_node=node)
     parts.writes.ask(
         WriteStatus(
             number=parts.number(),
@@ -79,7 +80,7 @@ def nominate(parts: Parts, pod: Pod, node: str) -> None:
     before = _said_before(parts, pod)
     if before.nominated_node == node:
         return
-    parts.said[pod.uid] = StatusSaid(before.reason, before.message, node, before.is_false, before.version)
+    parts.said[pod.uid] = replace(before, nominated_node=node)
     parts.writes.ask(WriteStatus(number=parts.number(), pod=pod.key, uid=pod.uid, nominated_node=node))
 
 
@@ -87,7 +88,7 @@ def _clear_nomination(parts: Parts, pod: Pod) -> None:
     before = _said_before(parts, pod)
     if not before.nominated_node:
         return
-    parts.said[pod.uid] = StatusSaid(before.reason, before.message, "", before.is_false, before.version)
+    parts.said[pod.uid] = replace(before, nominated_node="")
     has_status = parts.writes.has(WriteStatus, pod.uid)
     parts.writes.ask(
         WriteStatus(
@@ -111,7 +112,3 @@ def _said_before(parts: Parts, pod: Pod) -> StatusSaid:
         pod.nominated_node_name,
         refusal is not None,
     )
-
-
-def _result_of(failed: FailedCycle) -> str:
-    return "error" if failed.reason == "SchedulerError" else "unschedulable"
