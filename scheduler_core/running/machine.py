@@ -265,7 +265,7 @@ class Machine:
             self._show(pod, None, now, problem=reason)
             self._leave_pending(queued, pod, reason, now)
             return
-        seen = CycleInput(parts.cache.snapshot(), self._nominated()) if held is None else held.seen
+        seen = CycleInput(parts.cache.snapshot(), parts.queue.nominations.by_node) if held is None else held.seen
         self._is_trying = parts.do(
             pod, partial(self._cycle, pod, seen), partial(self._concluded, queued, held, seen), now
         )
@@ -384,15 +384,11 @@ class Machine:
         percentage = 0 if profile is None else configuration.nodes_percentage(profile)
         return Search(self._next_start) if 0 < percentage < 100 else None
 
-    def _nominated(self) -> Nominated:
-        nominations = self.parts.queue.nominations
-        return {node: nominations.on(node) for _, node in nominations.all}
-
     def _show(
         self, pod: Pod, result: CycleResult | None, now: float, *, problem: str = "", is_error: bool = False
     ) -> None:
         if self._on_attempt is not None:
-            snapshot, nominated = self.parts.cache.snapshot(), self._nominated()
+            snapshot, nominated = self.parts.cache.snapshot(), self.parts.queue.nominations.by_node
             self._on_attempt(
                 Attempt(
                     pod=pod,
