@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Final, Protocol
 
-from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle import Scheduler, with_runners
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.diagnosis import Round
 from scheduler_core.framework.extension_points import Plugin, PostFilterResult, PreFilterResult
@@ -50,12 +49,11 @@ class CycleWatch(Protocol):
 
 def timed(scheduler: Scheduler, watch: CycleWatch, *, each_plugin: bool) -> Scheduler:
     """`each_plugin`: also each call of a plugin, which costs much more. A point at which a plugin fails is not told."""
-    changed = copy.copy(scheduler)
-    changed._runners = {
+    runners = {
         profile: _TimedRunner(_timed_plugins(runner.plugins, watch) if each_plugin else runner.plugins, profile, watch)
         for profile, runner in scheduler.runners.items()
     }
-    return changed
+    return with_runners(scheduler, runners)
 
 
 class _TimedRunner(Runner):
