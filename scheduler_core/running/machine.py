@@ -91,10 +91,11 @@ class Machine:
     """Schedules the pods of the scheduler's profiles.
 
     `awaits`: the kinds that must have been listed before the first pod is placed. `permits`: shared with Permit plugins
-    that decide later. `on_attempt` sees each try to place a pod, before its commands, and `on_change` each change of
-    an object. `ahead`: that of the scheduler's extenders; without it they are asked inside the cycle. `beside` does
-    what asks plugins with `may_wait`; without it they are asked inside the machine. No other pod is tried while one
-    waits for an extender or a plugin. `measured` may replace the scheduler of a cycle by one that decides the same.
+    that decide later. `on_attempt` sees each try to place a pod, before its commands, and `on_change` each change by
+    an event, but none by a list that `next` applies. `ahead`: that of the scheduler's extenders; without it they are
+    asked inside the cycle. `beside` does what asks plugins with `may_wait`; without it they are asked inside the
+    machine. No other pod is tried while one waits for an extender or a plugin. `measured` may replace the scheduler of
+    a cycle by one that decides the same.
     """
 
     def __init__(
@@ -112,7 +113,14 @@ class Machine:
         queue = queue_for(
             scheduler, is_preempting=lambda pod: evicting.holds(self.parts, pod), sort_failed=self._sort_failed
         )
-        self.parts = Parts(scheduler, ClusterCache(), queue, permits or WaitingPods())
+        asking = frozenset(
+            name
+            for name, runner in scheduler.runners.items()
+            if any(getattr(plugin, "may_wait", False) for plugin in runner.plugins.plugins.values())
+        )
+        self.parts = Parts(
+            scheduler, ClusterCache(), queue, permits or WaitingPods(), beside=beside, asking_profiles=asking
+        )
         self._awaits = set(several("awaits", awaits, str))
         self._on_attempt = on_attempt
         self._lists: list[_List] = []
@@ -125,12 +133,6 @@ class Machine:
         self._began = 0.0
         self._measured = measured
         self._on_change = on_change
-        self.parts.beside = beside
-        self.parts.asking_profiles = frozenset(
-            name
-            for name, runner in scheduler.runners.items()
-            if any(getattr(plugin, "may_wait", False) for plugin in runner.plugins.plugins.values())
-        )
 
     def __repr__(self) -> str:
         return f"<Machine {self.parts.scheduler!r} queued={len(self.parts.queue)}>"
