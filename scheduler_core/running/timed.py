@@ -13,7 +13,7 @@ from scheduler_core.framework.extension_points import Plugin, PostFilterResult, 
 from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import PluginSet
 from scheduler_core.framework.runner import PreFiltered, Rows, Runner
-from scheduler_core.framework.scoring.scorer import Scorer, ScoreTable, _Kept
+from scheduler_core.framework.scoring.scorer import KeptScores, Scorer, ScoreTable
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_list import NodeList
@@ -99,7 +99,7 @@ class _TimedScorer(Scorer):
         self._told(self._scored, self._clock() - begun - self._preparing)
         return table
 
-    def _prepared(self, state: CycleState, pod: Pod, nodes: NodeList, kept: _Kept | None) -> frozenset[str]:
+    def _prepared(self, state: CycleState, pod: Pod, nodes: NodeList, kept: KeptScores | None) -> frozenset[str]:
         begun = self._clock()
         skipped = super()._prepared(state, pod, nodes, kept)
         self._preparing = self._clock() - begun
