@@ -10,6 +10,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.queue.failed_cycle import FailedCycle
 from scheduler_core.running.commands import Count, Note, PostPodEvent, WriteStatus
 from scheduler_core.running.parts import Parts, StatusSaid
+from scheduler_core.sentences import none_available
 
 LEFT_PENDING = "scheduler_core"
 """The name under which pods are refused that this scheduler cannot place yet."""
@@ -26,8 +27,7 @@ def why_left_pending(pod: Pod) -> str:
 
 def one_node_refused(reasons: Iterable[str]) -> str:
     """The sentence of kube-scheduler when Reserve or Permit refuses the pod on the node that was found for it."""
-    counted = sorted(f"{count} {reason}" for reason, count in Counter(reasons).items())
-    return f"0/1 nodes are available: {', '.join(counted)}."
+    return none_available(1, Counter(reasons))
 
 
 def refuse(parts: Parts, pod: Pod, failed: FailedCycle) -> None:
