@@ -5,10 +5,9 @@ A filter is never switched off: pods would go to nodes that it would have refuse
 
 from __future__ import annotations
 
-import copy
 from typing import Final
 
-from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle import Scheduler, with_runners
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.cycle_state import CycleError
 from scheduler_core.framework.plugin_set import METHOD_OF, PluginSet, serves
@@ -63,7 +62,4 @@ def without(scheduler: Scheduler, profile: str, name: str) -> Scheduler:
     """The same scheduler, whose profile does not score by this plugin."""
     plugins = scheduler.runners[profile].plugins
     by_point = {point: tuple(each for each in names if each != name) for point, names in plugins.by_point.items()}
-    changed = copy.copy(scheduler)
-    runner = Runner(PluginSet(plugins.plugins, by_point, plugins.weights))
-    changed._runners = {**scheduler.runners, profile: runner}
-    return changed
+    return with_runners(scheduler, {profile: Runner(PluginSet(plugins.plugins, by_point, plugins.weights))})

@@ -12,6 +12,7 @@ node that depends on its earlier cycles (pkg/scheduler/schedule_one.go); with a 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
@@ -295,6 +296,13 @@ class Scheduler:
             return placed
         objects = plan.applied_to(snapshot.objects)
         return placed.with_objects(claims=objects.claims, volumes=objects.volumes)
+
+
+def with_runners(scheduler: Scheduler, runners: Mapping[str, Runner]) -> Scheduler:
+    """The same scheduler, with these runners for their profiles."""
+    changed = copy.copy(scheduler)
+    changed._runners = {**scheduler.runners, **runners}
+    return changed
 
 
 def _expect_question(snapshot: Snapshot, pod: Pod, searches: Sequence[Search | None], nominated: Nominated) -> None:

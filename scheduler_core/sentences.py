@@ -16,6 +16,12 @@ def count_of(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
+def none_available(nodes: int, reasons: Mapping[str, int]) -> str:
+    """`0/3 nodes are available: 1 Insufficient cpu, 2 Too many pods.`, as kube-scheduler says it. `reasons`: why a node
+    refuses the pod, with the number of such nodes."""
+    return f"0/{nodes} nodes are available: {', '.join(sorted(f'{count} {why}' for why, count in reasons.items()))}."
+
+
 def amounts(resources: Mapping[str, int]) -> str:
     """`cpu=500m memory=1Gi nvidia.com/gpu=2`: cpu in millis, all others in whole units."""
     return " ".join(f"{name}={_amount(name, amount)}" for name, amount in resources.items())

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from scheduler_core.framework.refusals import Refusals
 from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode
+from scheduler_core.sentences import none_available
 from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.values import Value, replace_value
 
@@ -170,7 +171,8 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
 
     def sentence(self, after: str = "") -> str:
         """`0/N nodes are available: 3 Insufficient cpu, …`, then `after`, the message of PostFilter."""
-        head = f"0/{len(self.nodes.columns)} nodes are available:"
+        nodes = len(self.nodes.columns)
+        head = f"0/{nodes} nodes are available:"
         if self.prefilter is not None:
             head += f" {self.prefilter.message}." if self.prefilter.message else ""
         else:
@@ -179,7 +181,7 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
                 for reason in verdict.reasons:
                     reasons[reason] += count
             if reasons:
-                head += " " + ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items())) + "."
+                head = none_available(nodes, reasons)
         return f"{head} {after}" if after else head
 
 

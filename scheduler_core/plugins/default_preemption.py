@@ -23,6 +23,7 @@ from scheduler_core.model.pod import Pod
 from scheduler_core.preemption.choice import choose_node
 from scheduler_core.preemption.eligibility import why_ineligible
 from scheduler_core.preemption.victims import VictimRules, Victims, select_victims
+from scheduler_core.sentences import none_available
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
@@ -184,7 +185,4 @@ def _sentence(refusals: Sequence[Verdict], node_count: int) -> str:
     reasons = Counter(reason for verdict in refusals for reason in verdict.reasons)
     if len(refusals) < node_count:
         reasons[_NOT_HELPFUL] += node_count - len(refusals)
-    return (
-        f"0/{node_count} nodes are available: "
-        f"{', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}."
-    )
+    return none_available(node_count, reasons)

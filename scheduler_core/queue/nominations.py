@@ -25,6 +25,10 @@ class Nominations:
         return self._node_of.get(identity(pod))
 
     @property
+    def by_node(self) -> dict[str, tuple[Pod, ...]]:
+        return {node: self.on(node) for node in self._pods}
+
+    @property
     def all(self) -> tuple[tuple[Pod, str], ...]:
         return tuple((pod, node) for node, pods in self._pods.items() for pod in pods.values())
 

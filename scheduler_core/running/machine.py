@@ -57,8 +57,8 @@ _PAUSE_SECONDS: Final = 1.0  # after an answer 429 without Retry-After
 
 
 class Attempt(Value, kw_only=True):
-    """One try to place a pod. `result`: None if there is none because of `problem`: a plugin failed (`is_error`), or
-    the pod was left pending without a cycle."""
+    """One try to place a pod. `snapshot` and `nominated`: what its cycle saw. `result`: None if there is none because
+    of `problem`: a plugin failed (`is_error`), or the pod was left pending without a cycle."""
 
     pod: Pod
     at: float
@@ -91,10 +91,11 @@ class Machine:
     """Schedules the pods of the scheduler's profiles.
 
     `awaits`: the kinds that must have been listed before the first pod is placed. `permits`: shared with Permit plugins
-    that decide later. `on_attempt` sees each try to place a pod, before its commands, and `on_change` each change of
-    an object. `ahead`: that of the scheduler's extenders; without it they are asked inside the cycle. `beside` does
-    what asks plugins with `may_wait`; without it they are asked inside the machine. No other pod is tried while one
-    waits for an extender or a plugin. `measured` may replace the scheduler of a cycle by one that decides the same.
+    that decide later. `on_attempt` sees each try to place a pod, before its commands, and `on_change` each change by
+    an event, but none by a list that `next` applies. `ahead`: that of the scheduler's extenders; without it they are
+    asked inside the cycle. `beside` does what asks plugins with `may_wait`; without it they are asked inside the
+    machine. No other pod is tried while one waits for an extender or a plugin. `measured` may replace the scheduler of
+    a cycle by one that decides the same.
     """
 
     def __init__(
@@ -112,7 +113,14 @@ class Machine:
         queue = queue_for(
             scheduler, is_preempting=lambda pod: evicting.holds(self.parts, pod), sort_failed=self._sort_failed
         )
-        self.parts = Parts(scheduler, ClusterCache(), queue, permits or WaitingPods())
+        asking = frozenset(
+            name
+            for name, runner in scheduler.runners.items()
+            if any(getattr(plugin, "may_wait", False) for plugin in runner.plugins.plugins.values())
+        )
+        self.parts = Parts(
+            scheduler, ClusterCache(), queue, permits or WaitingPods(), beside=beside, asking_profiles=asking
+        )
         self._awaits = set(several("awaits", awaits, str))
         self._on_attempt = on_attempt
         self._lists: list[_List] = []
@@ -125,12 +133,6 @@ class Machine:
         self._began = 0.0
         self._measured = measured
         self._on_change = on_change
-        self.parts.beside = beside
-        self.parts.asking_profiles = frozenset(
-            name
-            for name, runner in scheduler.runners.items()
-            if any(getattr(plugin, "may_wait", False) for plugin in runner.plugins.plugins.values())
-        )
 
     def __repr__(self) -> str:
         return f"<Machine {self.parts.scheduler!r} queued={len(self.parts.queue)}>"
@@ -260,12 +262,12 @@ class Machine:
         if held is None:
             self._began = now
             parts.out.append(Note(verbosity=3, text="Attempting to schedule pod", pod=pod.key))
+        seen = CycleInput(parts.cache.snapshot(), parts.queue.nominations.by_node) if held is None else held.seen
         reason = why_left_pending(pod)
         if reason:
-            self._show(pod, None, now, problem=reason)
+            self._show(pod, seen, None, now, problem=reason)
             self._leave_pending(queued, pod, reason, now)
             return
-        seen = CycleInput(parts.cache.snapshot(), self._nominated()) if held is None else held.seen
         self._is_trying = parts.do(
             pod, partial(self._cycle, pod, seen), partial(self._concluded, queued, held, seen), now
         )
@@ -301,19 +303,19 @@ class Machine:
             if isinstance(outcome.bug, Unanswered):
                 self._asking.hold(self.parts, queued, outcome.bug.call, held, seen)
             elif outcome.bug is not None:  # of a plugin: it must not stop the scheduling of other pods
-                self._failed(queued, pod, outcome.bug, now)
+                self._failed(queued, pod, seen, outcome.bug, now)
             elif (outcome.was_beside or held is not None) and self._is_gone(outcome.value.node):
                 gone = CycleError("", f"node {outcome.value.node} was deleted before the pod was placed on it")
-                self._failed(queued, pod, gone, now)
+                self._failed(queued, pod, seen, gone, now)
             else:
-                self._follow(queued, pod, outcome.value, now)
+                self._follow(queued, pod, seen, outcome.value, now)
         if held is not None and outcome.was_beside:
             self._asking.done(held)
 
     def _is_gone(self, node: str | None) -> bool:
         return node is not None and not self.parts.cache.snapshot().has_node(node)
 
-    def _follow(self, queued: QueuedPod, pod: Pod, result: CycleResult, now: float) -> None:
+    def _follow(self, queued: QueuedPod, pod: Pod, seen: CycleInput, result: CycleResult, now: float) -> None:
         """What the cycle has decided."""
         parts = self.parts
         if result.next_start is not None:
@@ -321,10 +323,10 @@ class Machine:
         runner = parts.scheduler.runner(pod)
         wrong = broken_plugins.wrong_score(runner, result)
         if wrong is not None:
-            self._failed(queued, pod, wrong, now)
+            self._failed(queued, pod, seen, wrong, now)
             return
         self._broken.worked(pod.spec.scheduler_name, result, runner)
-        self._show(pod, result, now)
+        self._show(pod, seen, result, now)
         if result.node is not None and not result.unknown:
             binding.start(parts, queued, result, now)
             return
@@ -341,11 +343,11 @@ class Machine:
         if preemption is not None and preemption.victims:
             evicting.begin(parts, pod, preemption.node, preemption.victims, now)
 
-    def _failed(self, queued: QueuedPod, pod: Pod, bug: BaseException, now: float) -> None:
+    def _failed(self, queued: QueuedPod, pod: Pod, seen: CycleInput, bug: BaseException, now: float) -> None:
         parts, profile = self.parts, pod.spec.scheduler_name
         runner = parts.scheduler.runner(pod)
         plugin, problem = broken_plugins.failure(runner, bug)
-        self._show(pod, None, now, problem=problem, is_error=True)
+        self._show(pod, seen, None, now, problem=problem, is_error=True)
         is_too_often = plugin != "" and self._broken.raised(profile, plugin)
         if is_too_often and broken_plugins.only_scores(runner, plugin):
             parts.scheduler = broken_plugins.without(parts.scheduler, profile, plugin)
@@ -384,22 +386,24 @@ class Machine:
         percentage = 0 if profile is None else configuration.nodes_percentage(profile)
         return Search(self._next_start) if 0 < percentage < 100 else None
 
-    def _nominated(self) -> Nominated:
-        nominations = self.parts.queue.nominations
-        return {node: nominations.on(node) for _, node in nominations.all}
-
     def _show(
-        self, pod: Pod, result: CycleResult | None, now: float, *, problem: str = "", is_error: bool = False
+        self,
+        pod: Pod,
+        seen: CycleInput,
+        result: CycleResult | None,
+        now: float,
+        *,
+        problem: str = "",
+        is_error: bool = False,
     ) -> None:
         if self._on_attempt is not None:
-            snapshot, nominated = self.parts.cache.snapshot(), self._nominated()
             self._on_attempt(
                 Attempt(
                     pod=pod,
                     at=now,
                     began=self._began,
-                    snapshot=snapshot,
-                    nominated=nominated,
+                    snapshot=seen.snapshot,
+                    nominated=seen.nominated,
                     result=result,
                     problem=problem,
                     is_error=is_error,

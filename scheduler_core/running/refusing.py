@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.failed_cycle import FailedCycle
 from scheduler_core.running.commands import Count, Note, PostPodEvent, WriteStatus
 from scheduler_core.running.parts import Parts, StatusSaid
+from scheduler_core.sentences import none_available
 
 LEFT_PENDING = "scheduler_core"
 """The name under which pods are refused that this scheduler cannot place yet."""
@@ -25,14 +27,13 @@ def why_left_pending(pod: Pod) -> str:
 
 def one_node_refused(reasons: Iterable[str]) -> str:
     """The sentence of kube-scheduler when Reserve or Permit refuses the pod on the node that was found for it."""
-    counted = sorted(f"{count} {reason}" for reason, count in Counter(reasons).items())
-    return f"0/1 nodes are available: {', '.join(counted)}."
+    return none_available(1, Counter(reasons))
 
 
 def refuse(parts: Parts, pod: Pod, failed: FailedCycle) -> None:
     """`failed`: the pod is in the queue again."""
-    parts.out.append(Count(metric="schedule_attempts_total", label=_result_of(failed)))
     is_error = failed.reason == "SchedulerError"
+    parts.out.append(Count(metric="schedule_attempts_total", label="error" if is_error else "unschedulable"))
     text = "Error scheduling pod; retrying" if is_error else "Unable to schedule pod; no fit; waiting"
     parts.out.append(Note(verbosity=0 if is_error else 2, text=text, pod=pod.key, why=failed.message))
     is_news = write_refusal(parts, pod, failed)
@@ -59,7 +60,7 @@ def write_refusal(parts: Parts, pod: Pod, failed: FailedCycle) -> bool:
     if (before.reason, before.message, before.nominated_node) == (failed.reason, failed.message, node):
         return False
     is_same_node = node == before.nominated_node and not parts.writes.has(WriteStatus, pod.uid)
-    parts.said[pod.uid] = StatusSaid(failed.reason, failed.message, node, before.is_false, before.version)
+    parts.said[pod.uid] = replace(before, reason=failed.reason, message=failed.message, nominated_node=node)
     parts.writes.ask(
         WriteStatus(
             number=parts.number(),
@@ -79,7 +80,7 @@ def nominate(parts: Parts, pod: Pod, node: str) -> None:
     before = _said_before(parts, pod)
     if before.nominated_node == node:
         return
-    parts.said[pod.uid] = StatusSaid(before.reason, before.message, node, before.is_false, before.version)
+    parts.said[pod.uid] = replace(before, nominated_node=node)
     parts.writes.ask(WriteStatus(number=parts.number(), pod=pod.key, uid=pod.uid, nominated_node=node))
 
 
@@ -87,7 +88,7 @@ def _clear_nomination(parts: Parts, pod: Pod) -> None:
     before = _said_before(parts, pod)
     if not before.nominated_node:
         return
-    parts.said[pod.uid] = StatusSaid(before.reason, before.message, "", before.is_false, before.version)
+    parts.said[pod.uid] = replace(before, nominated_node="")
     has_status = parts.writes.has(WriteStatus, pod.uid)
     parts.writes.ask(
         WriteStatus(
@@ -111,7 +112,3 @@ def _said_before(parts: Parts, pod: Pod) -> StatusSaid:
         pod.nominated_node_name,
         refusal is not None,
     )
-
-
-def _result_of(failed: FailedCycle) -> str:
-    return "error" if failed.reason == "SchedulerError" else "unschedulable"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Final, Protocol
 
-from scheduler_core.cycle import Scheduler
+from scheduler_core.cycle import Scheduler, with_runners
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.diagnosis import Round
 from scheduler_core.framework.extension_points import Plugin, PostFilterResult, PreFilterResult
 from scheduler_core.framework.failed_search import FailedSearch
 from scheduler_core.framework.plugin_set import PluginSet
 from scheduler_core.framework.runner import PreFiltered, Rows, Runner
-from scheduler_core.framework.scoring.scorer import Scorer, ScoreTable, _Kept
+from scheduler_core.framework.scoring.scorer import KeptScores, Scorer, ScoreTable
 from scheduler_core.framework.verdict import Verdict
 from scheduler_core.model.pod import Pod
 from scheduler_core.snapshot.node_list import NodeList
@@ -50,12 +49,11 @@ class CycleWatch(Protocol):
 
 def timed(scheduler: Scheduler, watch: CycleWatch, *, each_plugin: bool) -> Scheduler:
     """`each_plugin`: also each call of a plugin, which costs much more. A point at which a plugin fails is not told."""
-    changed = copy.copy(scheduler)
-    changed._runners = {
+    runners = {
         profile: _TimedRunner(_timed_plugins(runner.plugins, watch) if each_plugin else runner.plugins, profile, watch)
         for profile, runner in scheduler.runners.items()
     }
-    return changed
+    return with_runners(scheduler, runners)
 
 
 class _TimedRunner(Runner):
@@ -101,7 +99,7 @@ class _TimedScorer(Scorer):
         self._told(self._scored, self._clock() - begun - self._preparing)
         return table
 
-    def _prepared(self, state: CycleState, pod: Pod, nodes: NodeList, kept: _Kept | None) -> frozenset[str]:
+    def _prepared(self, state: CycleState, pod: Pod, nodes: NodeList, kept: KeptScores | None) -> frozenset[str]:
         begun = self._clock()
         skipped = super()._prepared(state, pod, nodes, kept)
         self._preparing = self._clock() - begun

@@ -104,8 +104,7 @@ def scheduler(
         raise BadInput(str(error)) from error
     file = kubeconfig_file(kubeconfig or settings.kubeconfig or None)
     clock = SystemClock()
-    measures = Measures(clock=clock.monotonic, chance=random.random)
-    metrics = SchedulerMetrics(measures)
+    metrics = SchedulerMetrics(Measures(clock=clock.monotonic, chance=random.random))
     heartbeat = Heartbeat(clock.monotonic)
     try:
         access = ServerAccess(file, context=context)
@@ -134,15 +133,7 @@ def scheduler(
     if why_port is not None:
         _answer_on(why_port, questions, heartbeat)
     _on_a_loop(
-        lambda: _run(
-            configuration,
-            settings,
-            process,
-            metrics=metrics,
-            measures=measures,
-            factories=factories,
-            questions=questions,
-        )
+        lambda: _run(configuration, settings, process, metrics=metrics, factories=factories, questions=questions)
     )
 
 
@@ -160,7 +151,6 @@ async def _run(
     process: Process,
     *,
     metrics: SchedulerMetrics,
-    measures: Measures,
     factories: Mapping[str, Factory],
     questions: Questions,
 ) -> None:
@@ -177,7 +167,6 @@ async def _run(
         settings,
         process,
         metrics=metrics,
-        measures=measures,
         permits=permits,
         ahead=ahead,
         beside=beside,

@@ -23,7 +23,7 @@ _PLUGINS: Final = tuple(0.00001 * 1.5**power for power in range(20))
 
 
 class DurationHistogram:
-    """A histogram that costs half a microsecond an observation, a fifth of prometheus_client's."""
+    """For what is observed several times in each cycle: prometheus_client's histogram takes three locks each time."""
 
     def __init__(self, name: str, text: str, labels: tuple[str, ...], bounds: tuple[float, ...]) -> None:
         self._name = name

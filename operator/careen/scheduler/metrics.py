@@ -27,7 +27,7 @@ class SchedulerMetrics(Collector):
 
     def __init__(self, measures: Measures | None = None) -> None:
         """`measures`: of extension points, plugins and events."""
-        self._measures = measures
+        self.measures = measures
         self._changes: list[Change] = []
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
@@ -103,8 +103,8 @@ class SchedulerMetrics(Collector):
             "pods": sizes["pods"],
             "assumed_pods": len(machine.parts.bindings),
         }
-        if self._measures is not None:
-            self._measures.sum_up(machine.parts.scheduler)
+        if self.measures is not None:
+            self.measures.sum_up(machine.parts.scheduler)
 
     def elects(self, lease: str, is_leader: Callable[[], bool]) -> None:
         """`lease`: its name. `is_leader` is asked at each scrape."""
@@ -118,8 +118,8 @@ class SchedulerMetrics(Collector):
 
     def attempted(self, attempt: Attempt) -> None:
         self._attempt = attempt
-        if self._measures is not None and attempt.result is not None:
-            self._measures.attempted(attempt.pod.spec.scheduler_name, attempt.result)
+        if self.measures is not None and attempt.result is not None:
+            self.measures.attempted(attempt.pod.spec.scheduler_name, attempt.result)
 
     def changed(self, change: Change) -> None:
         self._changes.append(change)
@@ -127,8 +127,8 @@ class SchedulerMetrics(Collector):
     def handled(self, seconds: float) -> None:
         """The machine took an event."""
         changes, self._changes = self._changes, []
-        if self._measures is not None:
-            self._measures.handled(changes, seconds)
+        if self.measures is not None:
+            self.measures.handled(changes, seconds)
 
     def took(self, seconds: float) -> None:
         """The machine's last step."""
@@ -201,5 +201,5 @@ class SchedulerMetrics(Collector):
             )
             leads.add_metric([self._lease], float(self._leads()))
             yield leads
-        if self._measures is not None:
-            yield from self._measures.collect()
+        if self.measures is not None:
+            yield from self.measures.collect()

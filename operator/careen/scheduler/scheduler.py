@@ -16,7 +16,6 @@ from careen.cluster.wire.transport import Clock
 from careen.scheduler.feed import SchedulerFeed, watched
 from careen.scheduler.lease import Election, Won
 from careen.scheduler.log_lines import log_line
-from careen.scheduler.measures import Measures
 from careen.scheduler.metrics import SchedulerMetrics
 from careen.scheduler.plugins.beside import Beside
 from careen.scheduler.pod_events import PodEvents
@@ -82,7 +81,6 @@ class RunningScheduler:
         *,
         metrics: SchedulerMetrics,
         permits: WaitingPods | None = None,
-        measures: Measures | None = None,
         ahead: AskedAhead | None = None,
         beside: Beside | None = None,
     ) -> None:
@@ -100,7 +98,7 @@ class RunningScheduler:
             on_change=metrics.changed,
             ahead=ahead,
             beside=None if beside is None else beside.start,
-            measured=None if measures is None else measures.measured,
+            measured=None if metrics.measures is None else metrics.measures.measured,
         )
         self._ahead = ahead
         self.pump = Pump(machine, monotonic=clock.monotonic, metrics=metrics)

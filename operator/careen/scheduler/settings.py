@@ -86,7 +86,8 @@ def _lease(section: Section, configuration: Configuration) -> LeaseSettings:
     if section.text("resourceLock", "leases") != "leases":
         section.refuse("resourceLock", "only leases are supported")
     if not 1 <= settings.lease_seconds < _LEASE_SECONDS_END:
-        section.refuse("leaseDuration", f"{settings.lease_seconds:g}s: a Lease lasts from 1s to {_LEASE_SECONDS_END}s")
+        why = f"{settings.lease_seconds:g}s: must be at least 1s and less than {_LEASE_SECONDS_END}s"
+        section.refuse("leaseDuration", why)
     if settings.lease_seconds <= settings.renew_seconds:
         section.refuse("leaseDuration", f"{settings.lease_seconds:g}s: must be longer than renewDeadline")
     if settings.renew_seconds <= settings.retry_seconds * 1.2:

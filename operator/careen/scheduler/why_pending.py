@@ -120,13 +120,11 @@ def of_machine(machine: Machine, key: str, now: float) -> WhyPending | None:
     if on_its_way is not None and not pod.node_name:
         said = NextTry(queue=on_its_way.step.value)
         return WhyPending(pod=key, scheduler=pod.spec.scheduler_name, node=on_its_way.node, next_try=said)
-    nominations = parts.queue.nominations
-    nominated = {node: nominations.on(node) for _, node in nominations.all}
     return why_pending(
         parts.scheduler,
         parts.cache.snapshot(),
         pod,
-        nominated=nominated,
+        nominated=parts.queue.nominations.by_node,
         next_try=_in_queue(parts.queue, pod, now),
     )
 

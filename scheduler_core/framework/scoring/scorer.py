@@ -68,7 +68,7 @@ class _WhenRead(Mapping[str, Scores]):
         return len(self._ways)
 
 
-class _Kept(Value, eq=False, kw_only=True):
+class KeptScores(Value, eq=False, kw_only=True):
     """Of the score plugins that read only the spec and the nodes, for the scored `rows`.
 
     `notes` and `skipped`: what their PreScore wrote, and which skip Score. `found`: their sum; `ways`: as in
@@ -161,15 +161,15 @@ class Scorer:
         total = reduce(np.add, found) if found else np.zeros(len(nodes), dtype=np.int64)
         return ScoreTable(nodes, _WhenRead(ways), total)
 
-    def _kept_for(self, pod: Pod, nodes: NodeList) -> _Kept | None:
+    def _kept_for(self, pod: Pod, nodes: NodeList) -> KeptScores | None:
         """What `PreparesBySpec` and `NodeRulePlugin` give for every pod with this spec. None if a plugin fails, and
         the first time."""
         columns, spec = nodes.columns, pod.spec
-        known: _Kept | str | None = columns.kept_scores.get((self, id(spec)))
+        known: KeptScores | str | None = columns.kept_scores.get((self, id(spec)))
         if known is None:  # a forecast asks most specs only once before nodes change
             columns.kept_scores[self, id(spec)] = _SEEN
             return None
-        if isinstance(known, _Kept):
+        if isinstance(known, KeptScores):
             is_same = known.rows is nodes.rows or nodes.rows.flags.writeable
             if is_same and known.spec() is spec:
                 return known
@@ -187,7 +187,7 @@ class Scorer:
                 left.remove(each)
                 if each.name not in skipped:
                     found[each.name] = _in_little(self._weighed_anew(each, state, pod, nodes, nodes))
-        kept = columns.kept_scores[self, id(spec)] = _Kept(
+        kept = columns.kept_scores[self, id(spec)] = KeptScores(
             spec=ref(spec),
             rows=nodes.rows,
             notes=state.notes,
@@ -198,7 +198,7 @@ class Scorer:
         )
         return kept
 
-    def _prepared(self, state: CycleState, pod: Pod, nodes: NodeList, kept: _Kept | None) -> frozenset[str]:
+    def _prepared(self, state: CycleState, pod: Pod, nodes: NodeList, kept: KeptScores | None) -> frozenset[str]:
         """Runs PreScore: the names of the plugins that skip Score for the pod."""
         skipped: set[str] = set()
         for plugin in self._pre_scores if kept is None else self._not_by_spec:

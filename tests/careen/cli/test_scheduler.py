@@ -59,6 +59,24 @@ def come(desk: Desk, *names: str, cpu: int = 100) -> None:
         post(desk, "pods", a_pod(name, cpu=cpu, scheduler="careen-scheduler"))
 
 
+def configured(folder: Path, configuration: dict[str, Any]) -> tuple[str, str]:
+    """Words for a scheduler with this configuration."""
+    file = folder / "config.yaml"
+    file.write_text(json.dumps(configuration))
+    return "--config", str(file)
+
+
+def filtering(folder: Path, plugin: str, **args: str) -> tuple[str, str]:
+    """Words for a scheduler whose profile enables the plugin for Filter."""
+    profile: dict[str, Any] = {
+        "schedulerName": "careen-scheduler",
+        "plugins": {"filter": {"enabled": [{"name": plugin}]}},
+    }
+    if args:
+        profile["pluginConfig"] = [{"name": plugin, "args": args}]
+    return configured(folder, {"profiles": [profile]})
+
+
 def objects(desk: Desk, plural: str) -> dict[str, Any]:
     return {
         "/".join(filter(None, item.key)): item.content
@@ -162,13 +180,7 @@ def only_one(args, kube_version):
 
 def test_a_plugin_in_a_file_decides(town: Desk, tmp_path: Path) -> None:
     (tmp_path / "only.py").write_text(PLUGIN)
-    profile = {
-        "schedulerName": "careen-scheduler",
-        "plugins": {"filter": {"enabled": [{"name": "OnlyOne"}]}},
-        "pluginConfig": [{"name": "OnlyOne", "args": {"node": "n2"}}],
-    }
-    (tmp_path / "config.yaml").write_text(json.dumps({"profiles": [profile]}))
-    words = ("--config", str(tmp_path / "config.yaml"), "--plugin", f"OnlyOne={tmp_path}/only.py:only_one")
+    words = (*filtering(tmp_path, "OnlyOne", node="n2"), "--plugin", f"OnlyOne={tmp_path}/only.py:only_one")
     with scheduling(town, tmp_path, *words) as (_, said):
         come(town, "a", "b", "c")
         wait_until(lambda: all(node_of(town, name) for name in "abc"), said)
@@ -183,14 +195,8 @@ def test_a_plugin_of_an_installed_package_decides_if_a_profile_enables_it(town: 
     (package / "entry_points.txt").write_text(
         "[careen.scheduler_plugins]\nOnlyOne = only:only_one\nUnused = no_such_module:f\n"
     )
-    profile = {
-        "schedulerName": "careen-scheduler",
-        "plugins": {"filter": {"enabled": [{"name": "OnlyOne"}]}},
-        "pluginConfig": [{"name": "OnlyOne", "args": {"node": "n2"}}],
-    }
-    (tmp_path / "config.yaml").write_text(json.dumps({"profiles": [profile]}))
     path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
-    with scheduling(town, tmp_path, "--config", str(tmp_path / "config.yaml"), PYTHONPATH=path) as (_, said):
+    with scheduling(town, tmp_path, *filtering(tmp_path, "OnlyOne", node="n2"), PYTHONPATH=path) as (_, said):
         come(town, "a", "b", "c")
         wait_until(lambda: all(node_of(town, name) for name in "abc"), said)
     assert {node_of(town, name) for name in "abc"} == {"n2"}
@@ -233,8 +239,7 @@ def test_an_extender_decides_and_a_slow_one_holds_up_no_watch(town: Desk, tmp_pa
     with ExtenderServer({"filter": lambda _body: {"NodeNames": ["n2"]}}).running() as server:
         extender = {"urlPrefix": server.url, "filterVerb": "filter", "nodeCacheCapable": True, "httpTimeout": "60s"}
         config = {"profiles": [{"schedulerName": "careen-scheduler"}], "extenders": [extender]}
-        (tmp_path / "config.yaml").write_text(json.dumps(config))
-        words = ("--config", str(tmp_path / "config.yaml"), "--metrics-port", "0", "--metrics-host", "127.0.0.1")
+        words = (*configured(tmp_path, config), "--metrics-port", "0", "--metrics-host", "127.0.0.1")
         with scheduling(town, tmp_path, *words) as (_, said):
             come(town, "a")
             wait_until(lambda: node_of(town, "a"), said)
@@ -270,9 +275,7 @@ def waits(args, kube_version):
 
 def test_a_plugin_that_waits_holds_up_no_watch_and_no_end(town: Desk, tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text(WAITING)
-    profile = {"schedulerName": "careen-scheduler", "plugins": {"filter": {"enabled": [{"name": "Waits"}]}}}
-    (tmp_path / "config.yaml").write_text(json.dumps({"profiles": [profile]}))
-    words = ("--config", str(tmp_path / "config.yaml"), "--plugin", f"Waits={tmp_path}/waits.py:waits")
+    words = (*filtering(tmp_path, "Waits"), "--plugin", f"Waits={tmp_path}/waits.py:waits")
     with scheduling(town, tmp_path, *words, "--metrics-port", "0", "--metrics-host", "127.0.0.1") as (process, said):
         come(town, "quick")
         wait_until(lambda: node_of(town, "quick"), said)
@@ -312,10 +315,7 @@ def test_a_plugin_that_cannot_be_used_ends_the_process_with_one_sentence(
     town: Desk, tmp_path: Path, source: str, why: str
 ) -> None:
     (tmp_path / "x.py").write_text(source)
-    profile = {"schedulerName": "careen-scheduler", "plugins": {"filter": {"enabled": [{"name": "X"}]}}}
-    (tmp_path / "config.yaml").write_text(json.dumps({"profiles": [profile]}))
-    words = ("--config", str(tmp_path / "config.yaml"), "--plugin", f"X={tmp_path}/x.py:f")
-    with scheduling(town, tmp_path, *words) as (process, said):
+    with scheduling(town, tmp_path, *filtering(tmp_path, "X"), "--plugin", f"X={tmp_path}/x.py:f") as (process, said):
         assert ended(process, said) == 2
     assert why in " ".join(said().split())
     assert "Traceback" not in said()

@@ -265,6 +265,7 @@ async def test_watches_that_are_always_too_old_become_lists_and_lose_no_pod(tmp_
         for name in NAMES:
             made.come(name)
             await asyncio.sleep(1 / SPEED)
+            # A watch from the newest version would not be too old.
             made.server.seed({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
             made.server.store.forget_history()
             made.cable.cut()

@@ -448,8 +448,8 @@ MUTANTS = (
     Mutant(
         "The version that the last answer showed is forgotten before the next status is written",
         _REFUSING + "write_refusal",
-        "before.is_false, before.version)",
-        "before.is_false)",
+        "message=failed.message, nominated_node=node)",
+        "message=failed.message, nominated_node=node, version=None)",
     ),
     Mutant(
         "A pod that loses its nomination to another keeps it in its status",

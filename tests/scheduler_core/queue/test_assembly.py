@@ -44,8 +44,7 @@ class World:
         queued = self.queue.pop()
         if queued is None:
             return None
-        nominated = {node: self.queue.nominations.on(node) for _, node in self.queue.nominations.all}
-        result = self.scheduler.schedule(self.snapshot, queued.pod, nominated=nominated)
+        result = self.scheduler.schedule(self.snapshot, queued.pod, nominated=self.queue.nominations.by_node)
         if result.node is None:
             return handle_failed_cycle(self.queue, queued, result, now)
         self.snapshot = self.scheduler.place(self.snapshot, result)

@@ -53,3 +53,12 @@ def test_nominated_pods_of_a_node_keep_their_order() -> None:
         nominations.add(pod, "n1")
     nominations.remove(pods[1])
     assert nominations.on("n1") == (pods[0], pods[2])
+
+
+def test_the_pods_of_each_node_are_found_together_and_a_node_without_them_is_not() -> None:
+    nominations = Nominations()
+    pods = [Pod(name=name, uid=name) for name in "cab"]
+    for pod, node in zip(pods, ("n1", "n2", "n1"), strict=True):
+        nominations.add(pod, node)
+    nominations.remove(pods[1])
+    assert nominations.by_node == {"n1": (pods[0], pods[2])}

@@ -14,7 +14,7 @@ from scheduler_core.extenders.asked_ahead import AskedAhead
 from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.queue.scheduling_queue import Room
 from scheduler_core.running.commands import AskExtender, Bind, Command
-from scheduler_core.running.machine import Machine
+from scheduler_core.running.machine import Attempt, Machine
 from tests.scheduler_core.running.test_machine import coming, kinds, room
 from tests.scheduler_core.running.world import World
 
@@ -32,12 +32,13 @@ class AskingWorld(World):
 
     def __init__(self, *extenders: dict[str, Any], posts: dict[str, Post]) -> None:
         self.asked: list[AskExtender] = []
+        self.attempts: list[Attempt] = []
         self.ahead = AskedAhead(lambda settings: _Extender(posts[settings.url_prefix]))
         config = Configuration.from_mapping({"extenders": list(extenders)})
         super().__init__(Scheduler(config, transport=self.ahead.transport))
 
     def new_machine(self) -> Machine:
-        return Machine(self.scheduler, ahead=self.ahead)
+        return Machine(self.scheduler, ahead=self.ahead, on_attempt=self.attempts.append)
 
     def collect(self, commands: tuple[Command, ...]) -> None:
         super().collect(commands)
@@ -134,6 +135,16 @@ def test_a_node_that_left_while_an_extender_was_asked_sends_the_pod_back() -> No
     world.answer()
     assert (binds(world), room(world, "a"), world.machine.parts.queue.in_flight) == ([], Room.BACKOFF, ())
     assert world.events[-1].note == "node n1 was deleted before the pod was placed on it"
+
+
+def test_an_attempt_shows_the_nodes_that_its_cycle_saw_before_an_extender_was_asked() -> None:
+    world = town(posts={"http://x": names("n2")})
+    coming(world, ("a", 1, 0))
+    world.remove("Node", "n1")
+    world.deliver()
+    world.answer()
+    (attempt,) = world.attempts
+    assert (attempt.snapshot.has_node("n1"), binds(world)) == (True, [("a", "n2")])
 
 
 @pytest.mark.parametrize("happens", ["nothing", "its deletion begins", "it is created again elsewhere"])
