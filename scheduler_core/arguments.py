@@ -53,6 +53,8 @@ def expect_several(name: str, given: object, wanted: type) -> None:
 
 def several(name: str, given: object, wanted: type[_Each]) -> tuple[_Each, ...]:
     """These values, also those of an iterator. Raises TypeError as `expect_several` does."""
+    if type(given) is tuple and all(type(each) is wanted for each in given):  # every change of a pod comes here
+        return given
     if told := _several(Iterable, wanted)(name, given):
         raise TypeError(told)
     values = tuple(cast("Iterable[_Each]", given))
