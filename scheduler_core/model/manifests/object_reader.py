@@ -14,7 +14,7 @@ import msgspec
 from scheduler_core.model.manifests import from_manifest as read
 from scheduler_core.model.manifests import job_from_manifest, wire, wire_storage
 from scheduler_core.model.manifests import storage_from_manifest as storage
-from scheduler_core.model.manifests.error import FieldError, ManifestError
+from scheduler_core.model.manifests.error import FieldError, ManifestError, nameless, object_key
 from scheduler_core.model.manifests.repeated_pods import RepeatedPods, WatchedPod
 from scheduler_core.model.manifests.strict.checks import invalid_text
 
@@ -73,13 +73,14 @@ class ObjectReader:
         """As `read_raw`, of an event's pod."""
         meta = written.metadata
         if not meta.name:
-            return _nameless("Pod")
+            return nameless("Pod")
         try:
             return self._repeated.watched(written)
         except FieldError as trouble:
-            return ManifestError(kind="Pod", key=_key(meta), field=trouble.field, problem=trouble.problem)
+            key = object_key(meta.namespace, meta.name)
+            return ManifestError(kind="Pod", key=key, field=trouble.field, problem=trouble.problem)
         except msgspec.ValidationError as trouble:
-            return _problem("Pod", _key(meta), trouble, within="spec")
+            return _problem("Pod", object_key(meta.namespace, meta.name), trouble, within="spec")
 
     def wire_items(self, kind: str, page: bytes) -> Iterable[Any]:
         """The page's items as wire structures; one that cannot be read becomes a ManifestError."""
@@ -112,25 +113,18 @@ class ObjectReader:
     def build(self, kind: str, written: Any) -> Any:
         """A ManifestError if a field cannot be read."""
         if not written.metadata.name:
-            return _nameless(kind)
+            return nameless(kind)
         try:
             return self._kinds[kind].build(written)
         except FieldError as trouble:
-            return ManifestError(kind=kind, key=_key(written.metadata), field=trouble.field, problem=trouble.problem)
+            key = object_key(written.metadata.namespace, written.metadata.name)
+            return ManifestError(kind=kind, key=key, field=trouble.field, problem=trouble.problem)
 
 
 class RawPage(msgspec.Struct):
     """The body of an API list whose items are not decoded yet."""
 
     items: list[msgspec.Raw] | None = None
-
-
-def _key(meta: Any) -> str:
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-
-
-def _nameless(kind: str) -> ManifestError:
-    return ManifestError(kind=kind, key="without a name", field="metadata.name", problem="an object needs a name")
 
 
 def _problem(kind: str, key: str, trouble: msgspec.ValidationError, *, within: str = "") -> ManifestError:
