@@ -47,6 +47,8 @@ def expect(name: str, given: object, wanted: type, *, optional: bool = False) ->
 
 def several(name: str, given: object, wanted: type[_Each]) -> tuple[_Each, ...]:
     """These values, also those of an iterator. Raises TypeError unless all are of this class; a text has none."""
+    if type(given) is tuple and all(type(each) is wanted for each in given):  # every change of a pod comes here
+        return given
     is_iterator = isinstance(given, Iterable) and not isinstance(given, Collection)
     values = tuple(cast("Iterable[_Each]", given)) if is_iterator else given
     if told := _several(Collection, wanted)(name, values):

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from scheduler_core.arguments import expect_fields
+from scheduler_core.model.manifests.error import object_key
 from scheduler_core.model.manifests.object_reader import RawPage
 from scheduler_core.model.manifests.repeated_pods import WatchedMeta, WatchedPod
 from scheduler_core.values import Value
@@ -186,8 +187,7 @@ def _of_head(head: _Head, written: Any) -> Item:
 
 
 def _item_of(meta: _Meta | WatchedMeta, written: Any) -> Item:
-    key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-    return Item(written, key, meta.uid, version_number(meta.resource_version))
+    return Item(written, object_key(meta.namespace, meta.name), meta.uid, version_number(meta.resource_version))
 
 
 def version_number(resource_version: str) -> int | None:

@@ -7,8 +7,8 @@ pkg/scheduler/framework/types.go (CalculateResource).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import Final
+from functools import partial, wraps
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from msgspec import field
 
@@ -27,6 +27,8 @@ from scheduler_core.model.resources import (
 from scheduler_core.values import Value
 
 Nanos = Mapping[str, int]
+Result = TypeVar("Result")
+Others = ParamSpec("Others")
 
 _BOTH_DEFAULTS: Final = {CPU: DEFAULT_CPU_MILLIS * NANOS_PER_MILLI, MEMORY: DEFAULT_MEMORY_BYTES * NANOS_PER_UNIT}
 
@@ -87,6 +89,25 @@ def running_requests(pod: Pod, rules: RequestRules) -> Requests:
     if pod.resize is None or not rules.status_resources:
         return incoming_requests(pod.spec, rules)
     return _requests(pod.spec, pod.resize, rules)
+
+
+def of_running_requests(
+    work_out: Callable[Concatenate[Requests, Others], Result],
+) -> Callable[Concatenate[Pod, RequestRules, Others], Result]:
+    """Turns a function of requests into one of a pod on a node. The result is kept with the spec, but for a pod whose
+    status has amounts too."""
+
+    @kept_with_spec
+    def of_spec(spec: PodSpec, rules: RequestRules, /, *others: Others.args, **named: Others.kwargs) -> Result:
+        return work_out(incoming_requests(spec, rules), *others, **named)
+
+    @wraps(work_out)
+    def of_pod(pod: Pod, rules: RequestRules, /, *others: Others.args, **named: Others.kwargs) -> Result:
+        if pod.resize is None:
+            return of_spec(pod.spec, rules, *others, **named)
+        return work_out(running_requests(pod, rules), *others, **named)
+
+    return of_pod
 
 
 @kept_with_spec

@@ -16,9 +16,8 @@ from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.extension_points import MAX_NODE_SCORE, Scores
 from scheduler_core.framework.scoring.by_usage import by_usage
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict
-from scheduler_core.model.kept_with_spec import kept_with_spec
-from scheduler_core.model.pod import Pod, PodSpec
-from scheduler_core.model.requests import RequestRules, Requests, incoming_requests, running_requests
+from scheduler_core.model.pod import Pod
+from scheduler_core.model.requests import Requests, of_running_requests
 from scheduler_core.model.resources import CPU, MEMORY, is_scalar
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
@@ -52,11 +51,7 @@ class NodeResourcesBalancedAllocation(Value):
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeList) -> Verdict:
         # Unlike NodeResourcesFit, the real plugin counts the status of the incoming pod too, which only a pod that was
         # on a node before has.
-        shares = (
-            _shares(pod.spec, nodes.rules, self.args.resources)
-            if pod.resize is None
-            else _shares_of(running_requests(pod, nodes.rules), self.args.resources)
-        )
+        shares = _shares(pod, nodes.rules, self.args.resources)
         if self.kube_version.balanced_allocation_skips_best_effort and not any(each for _, each in shares.requested):
             return SKIP
         state.write(shares)
@@ -126,12 +121,8 @@ def _cpu_and_memory(requested: tuple[tuple[str, int], ...]) -> NDArray[np.int64]
     return np.array([[[amount] for _, amount in requested], [[0], [0]]])
 
 
-@kept_with_spec
-def _shares(spec: PodSpec, rules: RequestRules, resources: tuple[ResourceWeight, ...]) -> BalancedShares:
-    return _shares_of(incoming_requests(spec, rules), resources)
-
-
-def _shares_of(requests: Requests, resources: tuple[ResourceWeight, ...]) -> BalancedShares:
+@of_running_requests
+def _shares(requests: Requests, resources: tuple[ResourceWeight, ...]) -> BalancedShares:
     wanted = ((r.name, requests.amount(r.name)) for r in resources)
     return BalancedShares(tuple((name, amount) for name, amount in wanted if amount or not is_scalar(name)))
 

@@ -166,14 +166,14 @@ class DynamicResources(Value):
         silent = self.kube_version.device_post_filter_is_silent
         if not devices.claims and not devices.extended:
             return PostFilterResult(unschedulable(*(() if silent else ("no new claims to deallocate",))))
+        if devices.has_leftover:  # no claim was looked at on any node
+            return PostFilterResult(unschedulable("deletion of ResourceClaim completed"))
         refused = [
             search.nodes.snapshot.nodes[row]
             for each in search.diagnosis.rounds
             if each.plugin == self.name
             for row in search.diagnosis.searched[each.refused]
         ]
-        if devices.has_leftover:  # no claim was looked at on any node
-            return PostFilterResult(unschedulable("deletion of ResourceClaim completed"))
         if any(
             _is_free_to_give_up(claim, pod) and not all(self._is_available(claim, node) for node in refused)
             for claim in devices.claims

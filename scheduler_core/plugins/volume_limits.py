@@ -33,7 +33,10 @@ from scheduler_core.snapshot.node_list import NodeList
 from scheduler_core.snapshot.pods.volume_users import VOLUME_USERS
 from scheduler_core.values import Value
 
+_NO_PLUGINS: Final[frozenset[str]] = frozenset()
 _WITHOUT_PORTWORX: Final = COUNTED_PLUGINS - {PORTWORX}
+# On a node without a CSINode; with one that does not name Portworx, until 1.35; with any other.
+_COUNTED: Final = (_NO_PLUGINS, _WITHOUT_PORTWORX, COUNTED_PLUGINS)
 _TOO_MANY: Final = unschedulable("node(s) exceed max volume count")
 
 Handle = tuple[str, str]
@@ -64,16 +67,10 @@ class NodeVolumeLimits(Value):
         return not spec.has_claims_or_disks
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFilterResult:
-        if not any(
-            volume.claim_name is not None
-            or volume.ephemeral
-            or (volume.legacy_disk and migrated_disk(volume.legacy_disk))
-            for volume in pod.spec.volumes
-        ):
+        if not has_attachable_volumes(pod):
             return PreFilterResult(SKIP)
         objects = nodes.snapshot.objects
-        counted = {self._counted_on(csi_node) for csi_node in (None, *objects.csi_nodes.values())}
-        wanted = {plugins: _handles_of_incoming(pod, objects, plugins) for plugins in counted}
+        wanted = {plugins: _handles_of_incoming(pod, objects, plugins) for plugins in _COUNTED}
         state.write(ClusterForLimits(objects, _attached_by_node(objects), wanted))
         return PreFilterResult()
 
@@ -87,13 +84,12 @@ class NodeVolumeLimits(Value):
         return Refusals.of_each(self._verdict(cluster, names[row], users.get(int(row), ())) for row in nodes.rows)
 
     def _counted_on(self, csi_node: CSINode | None) -> frozenset[str]:
-        """The in-tree plugins whose disks count."""
+        """The in-tree plugins whose disks count: one of `_COUNTED`."""
         if csi_node is None:
-            return frozenset()
-        is_missing = PORTWORX not in plugins_migrated_on(csi_node)
-        return (
-            _WITHOUT_PORTWORX if is_missing and self.kube_version.portworx_disks_need_an_annotation else COUNTED_PLUGINS
-        )
+            return _NO_PLUGINS
+        if self.kube_version.portworx_disks_need_an_annotation and PORTWORX not in plugins_migrated_on(csi_node):
+            return _WITHOUT_PORTWORX
+        return COUNTED_PLUGINS
 
     def _verdict(self, cluster: ClusterForLimits, node_name: str, pods_there: Iterable[Pod]) -> Verdict:
         csi_node = cluster.objects.csi_nodes.get(node_name)
@@ -124,6 +120,15 @@ class NodeVolumeLimits(Value):
         return (
             SUCCESS if _fits(wanted - used, used | cluster.attached.get(node_name, frozenset()), limits) else _TOO_MANY
         )
+
+
+def has_attachable_volumes(pod: Pod) -> bool:
+    return any(
+        volume.claim_name is not None
+        or volume.ephemeral
+        or (volume.legacy_disk is not None and migrated_disk(volume.legacy_disk) is not None)
+        for volume in pod.spec.volumes
+    )
 
 
 def _fits(new: set[Handle], there: set[Handle], limits: Mapping[str, int]) -> bool:

@@ -23,20 +23,8 @@ _WORD: Final = 2**64 - 1
 def go_sorted(items: Iterable[Item], less: Callable[[Item, Item], bool]) -> list[Item]:
     """`less` need not be a consistent order: the same pairs are compared in the same sequence as in Go."""
     run = list(items)
-    if len(run) <= _INSERTION_AT_MOST:
-        _insert(run, less)
-        return run
     _Sort(run, less).sort(0, len(run), len(run).bit_length())
     return run
-
-
-def _insert(run: list[Item], less: Callable[[Item, Item], bool]) -> None:
-    """`_Sort` of a short list, in a third of its time: most nodes have few victims."""
-    for first in range(1, len(run)):
-        place = first
-        while place and less(run[place], run[place - 1]):
-            run[place], run[place - 1] = run[place - 1], run[place]
-            place -= 1
 
 
 class _Sort(Generic[Item]):
@@ -83,10 +71,13 @@ class _Sort(Generic[Item]):
         self._insertion_sort(start, end)
 
     def _insertion_sort(self, start: int, end: int) -> None:
+        """All of the sort where few pods are compared, as on most nodes. `_less` and `_swap` would nearly double its
+        time."""
+        run, less = self._run, self._is_less
         for first in range(start + 1, end):
             place = first
-            while place > start and self._less(place, place - 1):
-                self._swap(place, place - 1)
+            while place > start and less(run[place], run[place - 1]):
+                run[place], run[place - 1] = run[place - 1], run[place]
                 place -= 1
 
     # ---- pivots ----

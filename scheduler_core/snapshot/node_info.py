@@ -14,7 +14,7 @@ from msgspec import field
 from scheduler_core.model.kept_with_spec import kept_with_spec
 from scheduler_core.model.node import Node
 from scheduler_core.model.pod import HostPort, Pod, PodSpec
-from scheduler_core.model.requests import CURRENT_RULES, RequestRules, Requests, incoming_requests, running_requests
+from scheduler_core.model.requests import CURRENT_RULES, RequestRules, Requests, of_running_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from scheduler_core.snapshot.nodes.node_images import ImageState
 from scheduler_core.values import Value, replace_value
@@ -132,23 +132,13 @@ class NodeInfo(Value, kw_only=True):
         )
 
 
-def _amounts(pod: Pod, rules: RequestRules) -> _Amounts:
-    if pod.resize is None:
-        return _amounts_of_spec(pod.spec, rules)
-    return _amounts_of(running_requests(pod, rules))
-
-
-@kept_with_spec
-def _amounts_of_spec(spec: PodSpec, rules: RequestRules) -> _Amounts:
-    return _amounts_of(incoming_requests(spec, rules))
-
-
 @kept_with_spec
 def _ports(spec: PodSpec) -> frozenset[HostPort]:
     return frozenset(spec.host_ports)
 
 
-def _amounts_of(requests: Requests) -> _Amounts:
+@of_running_requests
+def _amounts(requests: Requests) -> _Amounts:
     amounts = {
         CPU: requests.cpu,
         MEMORY: requests.memory,

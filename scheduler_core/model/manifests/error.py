@@ -19,6 +19,15 @@ class ManifestError(ValueError):
         self.problem = problem
 
 
+def object_key(namespace: str | None, name: str) -> str:
+    """As the manifest says it: a pod without a namespace is not in "default" yet."""
+    return f"{namespace}/{name}" if namespace else name
+
+
+def nameless(kind: str) -> ManifestError:
+    return ManifestError(kind=kind, key="without a name", field="metadata.name", problem="an object needs a name")
+
+
 class FieldError(ValueError):
     """A value of the right type cannot be read. A caller that knows the object raises ManifestError instead."""
 

@@ -20,7 +20,7 @@ from scheduler_core.model.labels import (
     equality_selector,
 )
 from scheduler_core.model.manifests import wire
-from scheduler_core.model.manifests.error import FieldError, ManifestError
+from scheduler_core.model.manifests.error import FieldError, ManifestError, object_key
 from scheduler_core.model.manifests.fields import (
     API_NAME,
     DISK_IDENTITY,
@@ -131,7 +131,7 @@ def manifest_key(manifest: object) -> str:
     if not isinstance(metadata, Mapping):
         return "without a name"
     name = str(metadata.get("name") or "without a name")
-    return f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
+    return object_key(metadata.get("namespace"), name)
 
 
 # ---- pods ----

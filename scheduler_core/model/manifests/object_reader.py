@@ -14,7 +14,7 @@ import msgspec
 from scheduler_core.model.manifests import from_manifest as read
 from scheduler_core.model.manifests import job_from_manifest, wire, wire_storage
 from scheduler_core.model.manifests import storage_from_manifest as storage
-from scheduler_core.model.manifests.error import FieldError, ManifestError
+from scheduler_core.model.manifests.error import FieldError, ManifestError, nameless
 from scheduler_core.model.manifests.repeated_pods import RepeatedPods, WatchedPod
 from scheduler_core.model.manifests.strict.checks import invalid_text
 
@@ -73,7 +73,7 @@ class ObjectReader:
         """As `read_raw`, of an event's pod."""
         meta = written.metadata
         if not meta.name:
-            return _nameless("Pod")
+            return nameless("Pod")
         try:
             return self._repeated.watched(written)
         except FieldError as trouble:
@@ -112,7 +112,7 @@ class ObjectReader:
     def build(self, kind: str, written: Any) -> Any:
         """A ManifestError if a field cannot be read."""
         if not written.metadata.name:
-            return _nameless(kind)
+            return nameless(kind)
         try:
             return self._kinds[kind].build(written)
         except FieldError as trouble:
@@ -123,10 +123,6 @@ class RawPage(msgspec.Struct):
     """The body of an API list whose items are not decoded yet."""
 
     items: list[msgspec.Raw] | None = None
-
-
-def _nameless(kind: str) -> ManifestError:
-    return ManifestError(kind=kind, key="without a name", field="metadata.name", problem="an object needs a name")
 
 
 def _problem(kind: str, key: str, trouble: msgspec.ValidationError, *, within: str = "") -> ManifestError:

@@ -14,7 +14,7 @@ from weakref import ref
 import msgspec
 
 from scheduler_core.model.manifests import wire
-from scheduler_core.model.manifests.error import FieldError, ManifestError
+from scheduler_core.model.manifests.error import FieldError, ManifestError, nameless
 from scheduler_core.model.manifests.from_manifest import PodReader, SharedParts, pod_spec
 from scheduler_core.model.pod import Container, Pod, PodSpec
 from scheduler_core.model.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT
@@ -145,9 +145,7 @@ class RepeatedPods:
     def _pod(self, written: _PodInPage) -> Pod | ManifestError:
         meta = written.metadata
         if not meta.name:
-            return ManifestError(
-                kind="Pod", key="without a name", field="metadata.name", problem="an object needs a name"
-            )
+            return nameless("Pod")
         labels = self._labels.read(bytes(meta.labels))
         owners = self._owners.read(bytes(meta.owner_references))
         spec, node_name = self._specs.read_both(bytes(written.spec))

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from scheduler_core.model.manifests.error import object_key
+
 Pairs = dict[str, str]
 Quantities = dict[str, str | int | float]
 
@@ -38,8 +40,7 @@ class WireIdentity(Wire, frozen=True):
 
     @property
     def key(self) -> str:
-        """ "namespace/name"; only the name without a namespace."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return object_key(self.namespace, self.name)
 
 
 class WireMeta(WireIdentity, frozen=True):

@@ -21,6 +21,8 @@ Handle = tuple[str, str]
 
 MIGRATED_PLUGINS_ANNOTATION: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 
+PORTWORX: Final = "kubernetes.io/portworx-volume"
+
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 _BETA_ZONE, _BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
 
@@ -38,11 +40,10 @@ _MIGRATIONS: Final = {
     "gcePersistentDisk": Migration("kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone"),
     "azureDisk": Migration("kubernetes.io/azure-disk", "disk.csi.azure.com"),
     "cinder": Migration("kubernetes.io/cinder", "cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone"),
-    "portworxVolume": Migration("kubernetes.io/portworx-volume", "pxd.portworx.com"),
+    "portworxVolume": Migration(PORTWORX, "pxd.portworx.com"),
 }
 _DRIVER_OF_PLUGIN: Final = {migration.plugin: migration.driver for migration in _MIGRATIONS.values()}
 COUNTED_PLUGINS: Final = frozenset(_DRIVER_OF_PLUGIN)
-PORTWORX: Final = "kubernetes.io/portworx-volume"
 _NEVER_COUNTED: Final = frozenset(
     {"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"}
 )  # CSI drivers replaced these as well, but the scheduler does not count their volumes

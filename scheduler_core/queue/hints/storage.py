@@ -20,6 +20,7 @@ from scheduler_core.model.storage.volumes import (
     StorageClass,
     VolumeAttachment,
 )
+from scheduler_core.plugins.volume_limits import has_attachable_volumes
 from scheduler_core.plugins.volume_restrictions import disks_clash
 from scheduler_core.plugins.volume_zone import topologies_of
 from scheduler_core.queue.events import Action, ClusterEvent, EventHint, Resource
@@ -62,15 +63,6 @@ VOLUME_RESTRICTIONS: Final = (
 # ---- NodeVolumeLimits ----
 
 
-def _has_attachable_volumes(pod: Pod) -> bool:
-    return any(
-        volume.claim_name is not None
-        or volume.ephemeral
-        or (volume.legacy_disk is not None and migrated_disk(volume.legacy_disk) is not None)
-        for volume in pod.spec.volumes
-    )
-
-
 def _raises_a_limit(_pod: Pod, old: CSINode, new: CSINode) -> bool:
     before = {driver.name: driver.allocatable_count or 0 for driver in old.drivers}
     return any((driver.allocatable_count or 0) > before.get(driver.name, 0) for driver in new.drivers)
@@ -90,7 +82,7 @@ def node_volume_limits(kube_version: KubeVersion) -> tuple[EventHint, ...]:
     leaves_room = room_of(kube_version)
 
     def frees_attachment(_pod: Pod, old: Pod, _new: Pod | None) -> bool:
-        return leaves_room(old) and _has_attachable_volumes(old)
+        return leaves_room(old) and has_attachable_volumes(old)
 
     attachment_gone = ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE)
     changes = (

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler_core.model.kept_with_spec import kept_with_spec
-from scheduler_core.model.pod import HostPort, Pod, PodSpec
-from scheduler_core.model.requests import RequestRules, Requests, incoming_requests, running_requests
+from scheduler_core.model.pod import HostPort, Pod
+from scheduler_core.model.requests import RequestRules, Requests, of_running_requests
 from scheduler_core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from scheduler_core.snapshot.columns import MOST_COUNTED, Columns, resized
 from scheduler_core.snapshot.node_labels import Topology
@@ -87,20 +86,10 @@ class UsageTally(Value):
         return value.resized(resized(value.usage.sums, rows))
 
 
-def _usage_line(pod: Pod, rules: RequestRules, names: tuple[str, ...]) -> Ints:
-    """What the pod adds to its node's column of `Usage.sums`: its requests for `names`, those for cpu and memory
-    that scores use (with defaults for containers without a request), and 1 for the pod."""
-    if pod.resize is None:
-        return _line_of_spec(pod.spec, rules, names)
-    return _line(running_requests(pod, rules), names)
-
-
-@kept_with_spec
-def _line_of_spec(spec: PodSpec, rules: RequestRules, names: tuple[str, ...]) -> Ints:
-    return _line(incoming_requests(spec, rules), names)
-
-
-def _line(requests: Requests, names: tuple[str, ...]) -> Ints:
+@of_running_requests
+def _usage_line(requests: Requests, names: tuple[str, ...]) -> Ints:
+    """What a pod adds to its node's column of `Usage.sums`: its requests for `names`, those for cpu and memory that
+    scores use (with defaults for containers without a request), and 1 for the pod."""
     amounts = {
         CPU: requests.cpu,
         MEMORY: requests.memory,

@@ -80,3 +80,13 @@ def _claim(d: Draw, name: str, kind: str, pod: dict[str, Any], nodes: list[str])
         "spec": {"devices": {"requests": [{"name": "d", "exactly": {"deviceClassName": "nobody"}}]}},
         "status": status,
     }
+
+
+def device_class(offers: str) -> dict[str, Any]:
+    """A DeviceClass that provides this extended resource."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu", "uid": "class-gpu"},
+        "spec": {"extendedResourceName": offers},
+    }

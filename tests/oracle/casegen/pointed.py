@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.oracle.casegen import pods, unusual
+from tests.oracle.casegen.case import Case, asked, of, requests_of
 from tests.oracle.casegen.cases import build
+from tests.oracle.casegen.claims import device_class
 from tests.oracle.casegen.draw import Draw
 from tests.oracle.casegen.flavours import Flavour
-from tests.oracle.casegen.unusual import GPU, Case, asked, of, requests_of
+from tests.oracle.casegen.vocabulary import GPU
 
 # As the API takes them: all suffixes, signs, fractions and exponents; amounts below a unit are rounded up.
 CPU = ("0", "1", "0.5", "1500m", "1500000u", "100n", "1e-3", "2E0", "0.0005", "+1", "001", "1k", "2.5", "999999999n")
@@ -87,14 +89,7 @@ def _resizes(d: Draw, case: Case) -> None:
 def _devices(d: Draw, case: Case) -> None:
     """Adds a DeviceClass, usually for an extended resource that a device plugin on every node also offers. Makes most
     pods request this extended resource."""
-    case["objects"] += [
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "DeviceClass",
-            "metadata": {"name": "gpu", "uid": "class-gpu"},
-            "spec": {"extendedResourceName": d.choice((GPU, GPU, "example.com/other"))},
-        }
-    ]
+    case["objects"].append(device_class(d.choice((GPU, GPU, "example.com/other"))))
     for node in of(case, "Node"):
         node["status"]["allocatable"][GPU] = d.choice(("1", "2", "4", "8"))
     for pod in of(case, "Pod"):

@@ -1,42 +1,28 @@
 """Topics about fields that other cases hardly set: statuses of containers that differ from the spec, disks of migrated
-plugins, images as volumes, victims that have not started, taints with numbers, claims with conditions."""
+plugins, images as volumes, victims that have not started, taints with numbers, host ports of sidecars, claims with
+conditions."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tests.oracle.casegen import vocabulary as word
+from tests.oracle.casegen.case import Case, asked, of, requests_of
+from tests.oracle.casegen.claims import device_class
 from tests.oracle.casegen.draw import Draw
 from tests.oracle.casegen.nodes import IMAGES
+from tests.oracle.casegen.vocabulary import GPU
 from tests.oracle.casegen.volumes import DRIVER
 
-Case = dict[str, Any]
-
-GPU = "example.com/gpu"
 # Kind of an in-tree disk -> its plugin, and the CSI driver that replaced it.
-PLUGINS = {
+_PLUGINS = {
     "awsElasticBlockStore": ("kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
     "gcePersistentDisk": ("kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
     "azureDisk": ("kubernetes.io/azure-disk", "disk.csi.azure.com"),
     "cinder": ("kubernetes.io/cinder", "cinder.csi.openstack.org"),
     "portworxVolume": ("kubernetes.io/portworx-volume", "pxd.portworx.com"),
 }
-_DRIVERS = (DRIVER, *(driver for _, driver in PLUGINS.values()))
-
-
-def of(case: Case, kind: str) -> list[dict[str, Any]]:
-    return [each for each in case["objects"] if each["kind"] == kind]
-
-
-def asked(case: Case) -> list[dict[str, Any]]:
-    return [
-        pod for pod in of(case, "Pod") if f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" in case["pods"]
-    ]
-
-
-def requests_of(pod: dict[str, Any]) -> list[dict[str, str]]:
-    containers = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]
-    return [container.setdefault("resources", {}).setdefault("requests", {}) for container in containers]
+_DRIVERS = (DRIVER, *(driver for _, driver in _PLUGINS.values()))
 
 
 # ---- statuses ----
@@ -97,7 +83,7 @@ def _amounts(d: Draw, names: tuple[str, ...]) -> dict[str, str]:
         "ephemeral-storage": ("0", "1Gi"),
         GPU: ("0", "1", "2"),
     }
-    return {name: d.choice(values[name]) for name in names if d.maybe((0.8, 0.3)[name not in ("cpu", "memory")])}
+    return {name: d.choice(values[name]) for name in names if d.maybe(0.8 if name in ("cpu", "memory") else 0.3)}
 
 
 # ---- disks ----
@@ -106,7 +92,7 @@ def _amounts(d: Draw, names: tuple[str, ...]) -> dict[str, str]:
 def disks(d: Draw, case: Case) -> None:
     """In-tree disks of every migrated kind, inline, bound and to be provisioned, on nodes that name some plugins as
     migrated; drivers that must be installed; volumes that are attached."""
-    plugins = [plugin for plugin, _ in PLUGINS.values()]
+    plugins = [plugin for plugin, _ in _PLUGINS.values()]
     for csi_node in of(case, "CSINode"):
         csi_node["spec"]["drivers"] = [
             {"name": driver, "nodeID": "x", "topologyKeys": []}
@@ -162,7 +148,7 @@ def _attachments(d: Draw, case: Case) -> list[dict[str, Any]]:
 
 
 def _disk(d: Draw, name: str) -> dict[str, Any]:
-    kind = d.choice((*PLUGINS, "azureFile", "vsphereVolume"))
+    kind = d.choice((*_PLUGINS, "azureFile", "vsphereVolume"))
     fields: dict[str, Any] = {
         "awsElasticBlockStore": {"volumeID": d.choice((f"vol-{name}", f"aws://za/vol-{name}"))},
         "gcePersistentDisk": {"pdName": name},
@@ -314,14 +300,7 @@ def conditions(d: Draw, case: Case) -> None:
     for claim in of(case, "ResourceClaim"):
         if claim.get("status", {}).get("allocation"):
             _bind(d, claim["status"], [node["metadata"]["name"] for node in of(case, "Node")])
-    case["objects"].append(
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "DeviceClass",
-            "metadata": {"name": "gpu", "uid": "class-gpu"},
-            "spec": {"extendedResourceName": GPU},
-        }
-    )
+    case["objects"].append(device_class(GPU))
     for node in of(case, "Node"):
         node["status"]["allocatable"][GPU] = d.choice(("1", "4"))
     for pod in asked(case):

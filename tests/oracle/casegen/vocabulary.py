@@ -40,8 +40,9 @@ ODD_MEMORY = (
 )
 STORAGE = ("1Gi", "5Gi", "20Gi")
 
+GPU = "example.com/gpu"
 SCALARS = (
-    "example.com/gpu",
+    GPU,
     "example.com/fpga",
     "hugepages-2Mi",
     "hugepages-1Gi",
