@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from careen.agent.clock import SystemClock
 from careen.cli.serving import looks
 from careen.cli.support.connection import Cluster, ask
 from careen.cli.watch import lines
@@ -30,8 +31,10 @@ def test_a_pipe_gets_lines_without_colours(desk: Desk) -> None:
 def test_a_pipe_is_told_that_the_cluster_does_not_answer_and_that_it_does_again(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.server.seed(*roll_out(30, datetime.now(UTC), blocked=5))
+    began = datetime.now(UTC)
+    desk.server.seed(*roll_out(30, began, blocked=5))
     monkeypatch.setattr(looks, "LEAST_SECONDS", 0.01)
+    monkeypatch.setattr(SystemClock, "now", lambda _: began)  # ages are part of the line
     said: list[str] = []
 
     async def story(cluster: Cluster) -> None:
