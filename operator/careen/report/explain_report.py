@@ -175,6 +175,8 @@ def why_pending_text(why: WhyPending, width: int | None = None) -> str:
         plugin = f" ({group.plugin})" if group.plugin else ""
         said.append(f"  {count_of(group.count, 'node')}: {group.reason}{plugin}: {', '.join(group.nodes)}{more}")
     said += _what_helps(why)
+    if why.is_untried:
+        said.append(f"No scheduler has refused it yet. Does one run for {why.scheduler}?")
     said += [] if why.node else _next_try(why.next_try)
     return "\n".join(paragraph(line.strip(), indent="  " * line.startswith(" "), width=width) for line in said)
 

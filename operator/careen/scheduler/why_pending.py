@@ -45,7 +45,8 @@ class NextTry(Value, kw_only=True, rename="camel"):
 
 class WhyPending(Value, kw_only=True, rename="camel"):
     """`node`: where the pod is, or is on its way to. `fits_on`: the node that it would get now. `evicts`: the pods that
-    preemption would evict on the node `preempts_on`. `doubt`: about the preemption."""
+    preemption would evict on the node `preempts_on`. `doubt`: about the preemption. `is_untried`: its status does not
+    say that a scheduler refused it."""
 
     pod: str
     scheduler: str
@@ -58,6 +59,7 @@ class WhyPending(Value, kw_only=True, rename="camel"):
     preempts_on: str = ""
     evicts: tuple[str, ...] = ()
     doubt: str = ""
+    is_untried: bool = False
     next_try: NextTry = NextTry()
 
 
@@ -92,9 +94,11 @@ def _by_cycle(
     scheduler: Scheduler, snapshot: Snapshot, pod: Pod, *, nominated: Nominated, next_try: NextTry | None
 ) -> WhyPending:
     name = pod.spec.scheduler_name
+    is_untried = next_try is None and pod.refusal is None
     result = scheduler.schedule(snapshot, pod, nominated=nominated)
     if result.node is not None and not result.unknown:
-        return WhyPending(pod=pod.key, scheduler=name, fits_on=result.node, next_try=next_try or NextTry())
+        fits_on, next_try = result.node, next_try or NextTry()
+        return WhyPending(pod=pod.key, scheduler=name, fits_on=fits_on, is_untried=is_untried, next_try=next_try)
     preemption = result.preemption
     return WhyPending(
         pod=pod.key,
@@ -106,6 +110,7 @@ def _by_cycle(
         preempts_on=preemption.node if preemption else "",
         evicts=preemption.victims if preemption else (),
         doubt=preemption.doubt if preemption else "",
+        is_untried=is_untried,
         next_try=next_try or _by_refusals(scheduler, pod, result),
     )
 

@@ -30,6 +30,17 @@ def test_without_a_scheduler_the_live_cluster_says_why_what_helps_and_which_even
     assert (found["pod"], found["groups"][0]["count"], found["nextTry"]["seconds"]) == ("shop/large", 3, None)
 
 
+def test_a_pod_that_no_scheduler_has_tried_is_told_so(town: Desk, tmp_path: Path) -> None:
+    come(town, "web")
+    untried = "No scheduler has refused it yet. Does one run for careen-scheduler?"
+    assert town.ok("why-pending", "shop/web").splitlines()[1:] == [untried]
+    come(town, "large", cpu=6000)
+    assert untried in town.ok("why-pending", "shop/large")
+    with scheduling(town, tmp_path) as (_, said):
+        wait_until(lambda: "conditions" in (town.server.get("pods", "large", "shop") or {})["status"], said)
+    assert untried not in town.ok("why-pending", "shop/large")
+
+
 def test_a_dump_says_the_same_as_the_live_cluster(town: Desk, tmp_path: Path) -> None:
     come(town, "large", cpu=6000)
     town.ok("snapshot", "--file", str(tmp_path / "dump.gz"))
