@@ -3,7 +3,7 @@ rule breaks, and every node returns to idle.
 
 A crash point is a pair of a request and a fault. Together, the simulated roll-outs (stories) reach every call in
 careen's source that sends a request. `make test` tries a small sample that contains every kind of fault. `make
-crash-points`, a part of `.ci/run`, tries a twentieth of the crash points and covers each call with each fault. `make
+crash-points` tries a twentieth of the crash points, `.ci/run` a fortieth; both cover each call with each fault. `make
 soak` tries every crash point."""
 
 from __future__ import annotations
