@@ -54,6 +54,9 @@ from scheduler_core.values import Value, replace_value
 _BACKOFF_FLUSH_SECONDS: Final = 1.0
 _WAITING_FLUSH_SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 1.0  # after an answer 429 without Retry-After
+_LONGEST_PAUSE_SECONDS: Final = 32.0
+"""The longest Retry-After of the API server's own flow control (dropped_requests_tracker.go of k8s.io/apiserver, v0.36).
+A longer one comes from a proxy or a policy, and the pod would keep its room on the node for so long."""
 
 
 class Attempt(Value, kw_only=True):
@@ -415,7 +418,8 @@ class Machine:
     def _wrote(self, write: Write, outcome: WriteOutcome, now: float) -> None:
         what = reaction(write, outcome)
         if what is Reaction.SEND_AGAIN:
-            self.parts.writes.close(type(write), now + (outcome.retry_after_seconds or _PAUSE_SECONDS))
+            pause = min(outcome.retry_after_seconds or _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
+            self.parts.writes.pause(write, now + pause)
         if isinstance(write, Bind):
             self._bind_answered(write, what, outcome, now)
         elif isinstance(write, WriteStatus):

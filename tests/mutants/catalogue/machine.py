@@ -362,7 +362,7 @@ MUTANTS = (
     Mutant(
         "A pause without Retry-After takes no time",
         _MACHINE + "_wrote",
-        "(outcome.retry_after_seconds or _PAUSE_SECONDS)",
+        "outcome.retry_after_seconds or _PAUSE_SECONDS",
         "outcome.retry_after_seconds",
     ),
     Mutant(
@@ -397,22 +397,28 @@ MUTANTS = (
         "first = max(waiting, key",
     ),
     Mutant(
-        "A pause of one kind of write stops the others",
+        "A pause of one write stops the others",
         _WRITES + "to_send",
-        "if first in self._closed:",
-        "if self._closed:",
+        "if (first, target) in self._paused:",
+        "if self._paused:",
+    ),
+    Mutant(
+        "A pause of one kind of write stops the pod's other writes",
+        _WRITES + "to_send",
+        "if (first, target) in self._paused:",
+        "if any(target == each for _, each in self._paused):",
     ),
     Mutant(
         "A pause that the API server asked for is ignored",
         _WRITES + "to_send",
-        "if first in self._closed:",
+        "if (first, target) in self._paused:",
         "if False:",
     ),
     Mutant(
-        "A later, shorter pause ends an earlier one",
-        _WRITES + "close",
-        "max(until, self._closed.get(kind, until))",
-        "until",
+        "A proxy's Retry-After of ten minutes is obeyed",
+        _MACHINE + "_wrote",
+        "min(outcome.retry_after_seconds or _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)",
+        "outcome.retry_after_seconds or _PAUSE_SECONDS",
     ),
     Mutant(
         "A withdrawn write withdraws the pod's other writes",

@@ -120,10 +120,28 @@ def test_the_binding_of_a_pod_that_is_deleted_during_a_pause_is_not_sent() -> No
     coming(world, ("a", 1, 0))
     world.carry_out(0, "429")
     coming(world, ("b", 1, 0))
+    world.carry_out(0, "429")
     world.remove("Pod", "b")
     world.deliver()
     world.wait(3)
     assert [each.pod for each in world.open] == ["default/a"]
+
+
+def test_a_refused_binding_that_shall_wait_for_ten_minutes_delays_no_other_and_waits_for_32_seconds() -> None:
+    world = ready()
+    coming(world, ("a", 1, 0))
+    refused = world.open.pop()
+    world.collect(world.machine.answered(refused, WriteOutcome(code=429, retry_after_seconds=600), world.now))
+    coming(world, ("b", 1, 0))
+    assert [each.pod for each in world.open] == ["default/b"]
+    world.carry_out()
+    world.deliver()
+    world.wait(31)
+    assert world.open == []
+    world.wait(1)
+    assert [each.pod for each in world.open] == ["default/a"]
+    world.carry_out()
+    assert world.node_of("a") == world.node_of("b") == "n1"
 
 
 def test_a_status_names_the_newest_version_even_if_only_an_answer_has_shown_it() -> None:
