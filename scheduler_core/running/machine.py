@@ -55,8 +55,8 @@ _BACKOFF_FLUSH_SECONDS: Final = 1.0
 _WAITING_FLUSH_SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 1.0  # after an answer 429 without Retry-After
 _LONGEST_PAUSE_SECONDS: Final = 32.0
-"""The longest Retry-After of the API server's own flow control (dropped_requests_tracker.go of k8s.io/apiserver, v0.36).
-A longer one comes from a proxy or a policy, and the pod would keep its room on the node for so long."""
+"""The longest Retry-After of the API server's own flow control (dropped_requests_tracker.go in k8s.io/apiserver). A
+longer one comes from a proxy or a policy, and the pod would keep its room on the node for so long."""
 
 
 class Attempt(Value, kw_only=True):
