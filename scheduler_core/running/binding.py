@@ -57,7 +57,6 @@ def start(parts: Parts, queued: QueuedPod, result: CycleResult, now: float) -> N
     assert state is not None
     parts.cache.assume(pod.key, node, uid=pod.uid)
     parts.queue.nominations.remove(pod)
-    parts.writes.withdraw(pod.uid, WriteStatus)
     binding = PodOnItsWay(
         queued=queued,
         pod=pod,
@@ -195,7 +194,8 @@ def volume_answered(parts: Parts, patch: PatchVolume, what: Reaction, outcome: W
 def _bind(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     pod = binding.pod
     binding.step, binding.since = BindingStep.BIND, now
-    parts.writes.withdraw(pod.uid, WriteStatus)
+    if parts.writes.withdraw(pod.uid, WriteStatus):
+        parts.said.pop(pod.uid, None)  # else the same refusal would not be news after this Bind
     try:
         verdict = parts.scheduler.extenders.bind(pod, binding.node)
     except Unanswered as asked:

@@ -279,13 +279,7 @@ class Machine:
         """The pod as it is now; None if it needs no node any more."""
         parts = self.parts
         pod: Pod | None = parts.cache.find("Pod", queued.key)
-        if (
-            pod is None
-            or pod.uid != queued.pod.uid
-            or pod.node_name
-            or pod.terminating
-            or parts.cache.assumed_node(pod.key)
-        ):
+        if pod is None or pod.uid != queued.pod.uid or pod.node_name or pod.terminating:
             parts.queue.done(queued.pod)
             return None
         queued.pod = pod
@@ -434,7 +428,7 @@ class Machine:
     def _bind_answered(self, bind: Bind, what: Reaction, outcome: WriteOutcome, now: float) -> None:
         parts = self.parts
         current = parts.bindings.get(bind.uid)
-        if current is None or current.step is not BindingStep.BIND:
+        if current is None:
             return
         if what is Reaction.FINISH:
             binding.bound(parts, current, now)

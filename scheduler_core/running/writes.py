@@ -47,15 +47,13 @@ class Writes:
     def ask(self, write: Write) -> None:
         self._waiting.setdefault(_target(write), {})[type(write)] = write
 
-    def withdraw(self, uid: str, *kinds: type) -> None:
-        """Writes that wait; one in flight remains."""
-        waiting = self._waiting.get(uid)
-        if waiting is None:
-            return
-        for kind in kinds:
-            waiting.pop(kind, None)
-        if not waiting:
+    def withdraw(self, uid: str, kind: type) -> bool:
+        """One that waits; one in flight remains. Whether there was one."""
+        waiting = self._waiting.get(uid, {})
+        was_there = waiting.pop(kind, None) is not None
+        if was_there and not waiting:
             del self._waiting[uid]
+        return was_there
 
     def answered(self, number: int) -> Write | None:
         """The write with this number; None if it is not in flight (any more)."""

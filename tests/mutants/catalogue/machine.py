@@ -141,7 +141,25 @@ MUTANTS = (
         "amount=now - first)",
         "amount=now - binding.since)",
     ),
+    Mutant(
+        "A refusal that a Bind replaced is not written when the Bind is refused for the same reason",
+        _BINDING + "_bind",
+        "parts.said.pop(pod.uid, None)",
+        "pass",
+    ),
     # ---- evicting ----
+    Mutant(
+        "A pod that an event wakes during its cycle preempts once more",
+        _MACHINE + "_follow",
+        "evicting.announce(parts, pod)",
+        "pass",
+    ),
+    Mutant(
+        "A preemption whose victims have all left counts as one of no victim",
+        _EVICTING + "begin",
+        "if pods:",
+        "if True:",
+    ),
     Mutant(
         "The last victim is deleted together with the others",
         _EVICTING + "_go_on",
@@ -429,8 +447,8 @@ MUTANTS = (
     Mutant(
         "A withdrawn write withdraws the pod's other writes",
         _WRITES + "withdraw",
-        "waiting.pop(kind, None)",
-        "waiting.clear()",
+        "was_there = waiting.pop(kind, None) is not None",
+        "was_there = waiting.pop(kind, None) is not None\n        waiting.clear()",
     ),
     # ---- refusing and nominating ----
     Mutant(

@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
-from scheduler_core.framework.verdict import SUCCESS
+from scheduler_core.framework.verdict import SUCCESS, unschedulable
 from scheduler_core.queue.failed_cycle import FailedCycle
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.scheduling_queue import Room
@@ -113,6 +113,26 @@ def test_a_pause_without_retry_after_takes_a_second() -> None:
     assert world.open == []
     world.wait(1)
     assert kinds(world) == ["Bind"]
+
+
+def test_a_refusal_that_waits_is_written_if_reserve_refuses_the_pod_again() -> None:
+    world = asking(Reserves(reserve=unschedulable("no more licences")))
+    coming(world, ("a", 1, 0))
+    world.carry_out(0, "429")
+    try_now(world, "a")
+    world.wait(3)
+    assert status(world).message == "0/1 nodes are available: 1 no more licences."
+
+
+def test_a_refusal_that_waits_is_written_if_the_api_server_refuses_the_binding_again() -> None:
+    world = ready()
+    coming(world, ("a", 1, 0))
+    world.carry_out(0, "403")
+    world.carry_out(0, "429")
+    try_now(world, "a")
+    world.carry_out(0, "403")
+    world.wait(3)
+    assert status(world).message == "binding rejected: the API server answered 403"
 
 
 def test_the_binding_of_a_pod_that_is_deleted_during_a_pause_is_not_sent() -> None:
