@@ -61,30 +61,14 @@ class BindingCycle(Value):
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> BindingProgress:
         """Reserve and Permit."""
-        for plugin in self.plugins.at("reserve"):
-            verdict: Verdict = plugin.reserve(state, pod, node_name)
-            check_verdict(plugin.name, "reserve", verdict)
-            if not verdict.is_success:
-                return self._stopped(Stage.RESERVED, blamed(verdict, plugin.name, "Reserve"), state, pod, node_name)
+        verdict = self._reserve(state, pod, node_name)
+        if not verdict.is_success:
+            return self._stopped(Stage.RESERVED, verdict, state, pod, node_name)
         waiting_for: list[str] = []
-        for plugin in self.plugins.at("permit"):
-            verdict = plugin.permit(state, pod, node_name)
-            check_verdict(plugin.name, "permit", verdict)
-            if verdict.code is VerdictCode.WAIT:
-                waiting_for.append(plugin.name)
-            elif not verdict.is_success:
-                return self._stopped(Stage.PERMITTED, blamed(verdict, plugin.name, "Permit"), state, pod, node_name)
-        if waiting_for:
-            return BindingProgress(
-                stage=Stage.PERMITTED,
-                verdict=Verdict(
-                    VerdictCode.WAIT,
-                    (f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"',),
-                    waiting_for[0],
-                ),
-                waiting_for=tuple(waiting_for),
-            )
-        return BindingProgress(stage=Stage.PERMITTED)
+        verdict = self._permit(state, pod, node_name, waiting_for)
+        if not verdict.is_success and verdict.code is not VerdictCode.WAIT:
+            return self._stopped(Stage.PERMITTED, verdict, state, pod, node_name)
+        return BindingProgress(stage=Stage.PERMITTED, verdict=verdict, waiting_for=tuple(waiting_for))
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> BindingProgress:
         """PreBind, Bind and PostBind; only after `reserve` has succeeded."""
@@ -111,6 +95,28 @@ class BindingCycle(Value):
                 bugs.append(bug)
         if bugs:
             raise bugs[0]
+
+    def _reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:
+        for plugin in self.plugins.at("reserve"):
+            verdict: Verdict = plugin.reserve(state, pod, node_name)
+            check_verdict(plugin.name, "reserve", verdict)
+            if not verdict.is_success:
+                return blamed(verdict, plugin.name, "Reserve")
+        return SUCCESS
+
+    def _permit(self, state: CycleState, pod: Pod, node_name: str, waiting_for: list[str]) -> Verdict:
+        """Adds the plugins that return WAIT to `waiting_for`."""
+        for plugin in self.plugins.at("permit"):
+            verdict: Verdict = plugin.permit(state, pod, node_name)
+            check_verdict(plugin.name, "permit", verdict)
+            if verdict.code is VerdictCode.WAIT:
+                waiting_for.append(plugin.name)
+            elif not verdict.is_success:
+                return blamed(verdict, plugin.name, "Permit")
+        if not waiting_for:
+            return SUCCESS
+        why = f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"'
+        return Verdict(VerdictCode.WAIT, (why,), waiting_for[0])
 
     def _bind(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:
         by_extender = self.extender_bind(pod, node_name)

@@ -18,6 +18,7 @@ from scheduler_core.framework.verdict import Verdict, VerdictCode, error
 from scheduler_core.model.pod import Pod
 from scheduler_core.plugin_contract import check_verdict
 from scheduler_core.plugins.default_binder import DefaultBinder
+from scheduler_core.plugins.dynamic_resources import DynamicResources
 from scheduler_core.plugins.volume_binding import VolumeBinding
 from scheduler_core.queue.events import ASSIGNED_POD_DELETED
 from scheduler_core.queue.failed_cycle import handle_failed_attempt
@@ -36,6 +37,7 @@ from scheduler_core.running.commands import (
 from scheduler_core.running.failures import Reaction, WriteOutcome
 from scheduler_core.running.parts import BindingStep, Parts, PodOnItsWay
 from scheduler_core.running.refusing import nominate, one_node_refused, refuse
+from scheduler_core.running.timed import NOT_TIMED, Stopwatch, binding_cycle
 from scheduler_core.running.waiting.beside import WorkEnd
 from scheduler_core.running.waiting.permits import LONGEST_SECONDS
 from scheduler_core.snapshot.snapshot import UnknownPodError
@@ -55,7 +57,6 @@ def start(parts: Parts, queued: QueuedPod, result: CycleResult, now: float) -> N
     assert state is not None
     parts.cache.assume(pod.key, node, uid=pod.uid)
     parts.queue.nominations.remove(pod)
-    parts.writes.withdraw(pod.uid, WriteStatus)
     binding = PodOnItsWay(
         queued=queued,
         pod=pod,
@@ -65,9 +66,10 @@ def start(parts: Parts, queued: QueuedPod, result: CycleResult, now: float) -> N
         since=now,
         evaluated=len(result.diagnosis.searched) if result.evaluated is None else result.evaluated,
         feasible=len(result.diagnosis.passed),
+        stopwatch=state.find(Stopwatch) or NOT_TIMED,
     )
     parts.bindings[pod.uid] = binding
-    reserve = partial(_cycle(parts, pod).reserve, state, pod, node)
+    reserve = partial(_cycle(parts, binding).reserve, state, pod, node)
     if parts.do(pod, reserve, partial(_reserved, parts, binding), now):
         binding.is_asking = True
         parts.reserving += 1
@@ -138,6 +140,7 @@ def _permitted(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     parts.queue.done(pod)
     if binding.volumes:
         nominate(parts, pod, binding.node)
+    binding.stopwatch.begin("PreBind")
     prepare(parts, binding, now)
 
 
@@ -147,9 +150,14 @@ def prepare(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     if binding.is_asking:
         return
     if binding.prepared == len(plugins):
+        binding.stopwatch.end("PreBind", "Success")
         _bind(parts, binding, now)
         return
     plugin = plugins[binding.prepared]
+    if binding.volumes if isinstance(plugin, VolumeBinding) else not isinstance(plugin, DynamicResources):
+        binding.stopwatch.begin(
+            "PreBind", plugin.name
+        )  # kube-scheduler does not call the two if they have nothing to do
     if isinstance(plugin, VolumeBinding):
         _prepared(parts, binding, plugin, volumes.bind(parts, binding, plugin.args.bind_timeout_seconds, now), now)
     else:
@@ -159,6 +167,7 @@ def prepare(parts: Parts, binding: PodOnItsWay, now: float) -> None:
 def _prepared(parts: Parts, binding: PodOnItsWay, plugin: Any, verdict: Verdict, now: float) -> None:
     if verdict.code is VerdictCode.WAIT:
         return
+    binding.stopwatch.end("PreBind", verdict.code, plugin.name)
     if not verdict.is_success and not verdict.is_skip:
         fail(parts, binding, blamed(verdict, plugin.name, "PreBind"), now)
         return
@@ -185,7 +194,8 @@ def volume_answered(parts: Parts, patch: PatchVolume, what: Reaction, outcome: W
 def _bind(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     pod = binding.pod
     binding.step, binding.since = BindingStep.BIND, now
-    parts.writes.withdraw(pod.uid, WriteStatus)
+    if parts.writes.withdraw(pod.uid, WriteStatus):
+        parts.said.pop(pod.uid, None)  # else the same refusal would not be news after this Bind
     try:
         verdict = parts.scheduler.extenders.bind(pod, binding.node)
     except Unanswered as asked:
@@ -202,15 +212,19 @@ def _bind(parts: Parts, binding: PodOnItsWay, now: float) -> None:
 def _bind_by(parts: Parts, binding: PodOnItsWay, place: int, now: float) -> None:
     """The Bind plugins from this place on, until one does not skip the pod."""
     plugins = parts.scheduler.runner(binding.pod).plugins.at("bind")
+    binding.stopwatch.begin("Bind")
     if place == len(plugins):
+        binding.stopwatch.end("Bind", "Skip")
         fail(parts, binding, "all bind plugins skipped the pod", now)
         return
     plugin = plugins[place]
+    binding.stopwatch.begin("Bind", plugin.name)
     if isinstance(plugin, DefaultBinder):
         send_bind(parts, binding)
         return
 
     def given(verdict: Verdict, now: float) -> None:
+        binding.stopwatch.end("Bind", verdict.code, plugin.name)
         if verdict.is_skip:
             _bind_by(parts, binding, place + 1, now)
         else:
@@ -243,9 +257,9 @@ def bound(parts: Parts, binding: PodOnItsWay, now: float) -> None:
         return
     pod = binding.pod
     binding.step, binding.look_at = BindingStep.SEEN, now + UNSEEN_SECONDS
-    for plugin in parts.scheduler.runner(pod).plugins.at("postBind"):
-        post_bind = partial(plugin.post_bind, binding.state, pod, binding.node)
-        parts.do(pod, post_bind, partial(_note_failure, parts, pod), now)  # the pod is bound all the same
+    binding.stopwatch.end_all("Success")
+    binding.stopwatch.begin("PostBind")
+    _post_bind(parts, binding, 0, now)
     parts.out.append(Count(metric="schedule_attempts_total", label="scheduled"))
     attempts, first = binding.queued.attempts, binding.queued.first_attempt_at
     assert first is not None
@@ -274,6 +288,23 @@ def bound(parts: Parts, binding: PodOnItsWay, now: float) -> None:
             note=f"Successfully assigned {pod.key} to {binding.node}",
         )
     )
+
+
+def _post_bind(parts: Parts, binding: PodOnItsWay, place: int, now: float) -> None:
+    """The PostBind plugins from this place on, one after another. The pod is bound even if one of them fails."""
+    pod, plugins = binding.pod, parts.scheduler.runner(binding.pod).plugins.at("postBind")
+    if place == len(plugins):
+        binding.stopwatch.end("PostBind", "Success")
+        return
+    plugin = plugins[place]
+    binding.stopwatch.begin("PostBind", plugin.name)
+
+    def called(outcome: WorkEnd, now: float) -> None:
+        binding.stopwatch.end("PostBind", "Success", plugin.name)  # kube-scheduler has no other status for it
+        _note_failure(parts, pod, outcome, now)
+        _post_bind(parts, binding, place + 1, now)
+
+    parts.do(pod, partial(plugin.post_bind, binding.state, pod, binding.node), called, now)
 
 
 def seen(parts: Parts, uid: str, node: str, now: float) -> None:
@@ -320,6 +351,7 @@ def fail(
             refused_by, is_pending = (why.plugin,), why.code is VerdictCode.PENDING
     if refused_by:
         message = one_node_refused((message,) if isinstance(why, str) else why.reasons)
+    binding.stopwatch.end_all(why.code if isinstance(why, Verdict) and why.is_rejection else "Error")
     _release(parts, binding, now, is_reserved=is_reserved)
     queued, found = binding.queued, parts.cache.find("Pod", pod.key)
     if not found.terminating:  # a pod on its way is cached, without a node: else `seen` or `gone` has ended its way
@@ -342,6 +374,7 @@ def fail(
 
 def _release(parts: Parts, binding: PodOnItsWay, now: float, *, is_reserved: bool = True) -> None:
     pod = binding.pod
+    binding.stopwatch.end_all("Error")
     if is_reserved and not binding.is_asking:  # else when the plugin has answered
         _give_up(parts, binding, now)
     volumes.release(parts, binding)
@@ -359,7 +392,7 @@ def _end(parts: Parts, binding: PodOnItsWay) -> None:
 def _give_up(parts: Parts, binding: PodOnItsWay, now: float) -> None:
     """Unreserve. The room on the node is free all the same if it fails."""
     pod = binding.pod
-    give_up = partial(_cycle(parts, pod).give_up, binding.state, pod, binding.node)
+    give_up = partial(_cycle(parts, binding).give_up, binding.state, pod, binding.node)
     parts.do(pod, give_up, partial(_note_failure, parts, pod), now)
 
 
@@ -412,5 +445,5 @@ def _blamed_for(parts: Parts, pod: Pod, bug: BaseException) -> str:
     return broken_plugins.failure(parts.scheduler.runner(pod), bug)[1]
 
 
-def _cycle(parts: Parts, pod: Pod) -> BindingCycle:
-    return BindingCycle(parts.scheduler.runner(pod).plugins)
+def _cycle(parts: Parts, binding: PodOnItsWay) -> BindingCycle:
+    return binding_cycle(parts.scheduler.runner(binding.pod).plugins, binding.stopwatch)

@@ -45,7 +45,7 @@ class Meaning(Enum):
 class Reaction(Enum):
     FINISH = "the step is done"
     LOOK = "wait for the watch, then look at the pod"
-    SEND_AGAIN = "send the same command again when its lane is open"
+    SEND_AGAIN = "send the same command again after a pause"
     BACK_OFF = "release the room on the node, say why, try again after the back-off"
     GIVE_UP = "leave it; the next attempt does what is still needed"
 

@@ -54,6 +54,9 @@ from scheduler_core.values import Value, replace_value
 _BACKOFF_FLUSH_SECONDS: Final = 1.0
 _WAITING_FLUSH_SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 1.0  # after an answer 429 without Retry-After
+_LONGEST_PAUSE_SECONDS: Final = 32.0
+"""The longest Retry-After of the API server's own flow control (dropped_requests_tracker.go in k8s.io/apiserver). A
+longer one comes from a proxy or a policy, and the pod would keep its room on the node for so long."""
 
 
 class Attempt(Value, kw_only=True):
@@ -276,13 +279,7 @@ class Machine:
         """The pod as it is now; None if it needs no node any more."""
         parts = self.parts
         pod: Pod | None = parts.cache.find("Pod", queued.key)
-        if (
-            pod is None
-            or pod.uid != queued.pod.uid
-            or pod.node_name
-            or pod.terminating
-            or parts.cache.assumed_node(pod.key)
-        ):
+        if pod is None or pod.uid != queued.pod.uid or pod.node_name or pod.terminating:
             parts.queue.done(queued.pod)
             return None
         queued.pod = pod
@@ -348,6 +345,8 @@ class Machine:
         runner = parts.scheduler.runner(pod)
         plugin, problem = broken_plugins.failure(runner, bug)
         self._show(pod, seen, None, now, problem=problem, is_error=True)
+        if broken_plugins.has_preempted(bug):
+            parts.out.append(Count(metric="preemption_attempts_total"))
         is_too_often = plugin != "" and self._broken.raised(profile, plugin)
         if is_too_often and broken_plugins.only_scores(runner, plugin):
             parts.scheduler = broken_plugins.without(parts.scheduler, profile, plugin)
@@ -415,7 +414,8 @@ class Machine:
     def _wrote(self, write: Write, outcome: WriteOutcome, now: float) -> None:
         what = reaction(write, outcome)
         if what is Reaction.SEND_AGAIN:
-            self.parts.writes.close(type(write), now + (outcome.retry_after_seconds or _PAUSE_SECONDS))
+            pause = min(outcome.retry_after_seconds or _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
+            self.parts.writes.pause(write, now + pause)
         if isinstance(write, Bind):
             self._bind_answered(write, what, outcome, now)
         elif isinstance(write, WriteStatus):
@@ -428,7 +428,7 @@ class Machine:
     def _bind_answered(self, bind: Bind, what: Reaction, outcome: WriteOutcome, now: float) -> None:
         parts = self.parts
         current = parts.bindings.get(bind.uid)
-        if current is None or current.step is not BindingStep.BIND:
+        if current is None:
             return
         if what is Reaction.FINISH:
             binding.bound(parts, current, now)

@@ -29,7 +29,7 @@ class Writes:
         self._flying: dict[str, Sent] = {}
         self._target_of: dict[int, str] = {}
         self._waiting: dict[str, dict[type, Write]] = {}
-        self._closed: dict[type, float] = {}
+        self._paused: dict[tuple[type, str], float] = {}
 
     @property
     def in_flight(self) -> tuple[Write, ...]:
@@ -47,36 +47,35 @@ class Writes:
     def ask(self, write: Write) -> None:
         self._waiting.setdefault(_target(write), {})[type(write)] = write
 
-    def withdraw(self, uid: str, *kinds: type) -> None:
-        """Writes that wait; one in flight remains."""
-        waiting = self._waiting.get(uid)
-        if waiting is None:
-            return
-        for kind in kinds:
-            waiting.pop(kind, None)
-        if not waiting:
+    def withdraw(self, uid: str, kind: type) -> bool:
+        """One that waits; one in flight remains. Whether there was one."""
+        waiting = self._waiting.get(uid, {})
+        was_there = waiting.pop(kind, None) is not None
+        if was_there and not waiting:
             del self._waiting[uid]
+        return was_there
 
     def answered(self, number: int) -> Write | None:
         """The write with this number; None if it is not in flight (any more)."""
         target = self._target_of.pop(number, None)
         return None if target is None else self._flying.pop(target).write
 
-    def close(self, kind: type, until: float) -> None:
-        """The API server asked for a pause of all such writes."""
-        self._closed[kind] = max(until, self._closed.get(kind, until))
+    def pause(self, write: Write, until: float) -> None:
+        """The API server refused it for now. Only writes of this kind and target wait, as a request of client-go does:
+        a policy that refuses one namespace must not stop the others."""
+        self._paused[type(write), _target(write)] = until
 
     def without_answer(self, now: float) -> list[Write]:
         return [sent.write for sent in self._flying.values() if now - sent.at >= ANSWER_SECONDS]
 
     def to_send(self, now: float, finished: Callable[[Write], Write]) -> list[Write]:
         """What may be sent now; it is in flight from then on. `finished` fills in what is known only now."""
-        self._closed = {kind: until for kind, until in self._closed.items() if until > now}
+        self._paused = {each: until for each, until in self._paused.items() if until > now}
         found: list[Write] = []
         for target in [target for target in self._waiting if target not in self._flying]:
             waiting = self._waiting[target]
             first = min(waiting, key=lambda kind: _ORDER[kind])
-            if first in self._closed:
+            if (first, target) in self._paused:
                 continue
             write = finished(waiting.pop(first))
             if not waiting:

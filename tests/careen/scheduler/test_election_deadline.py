@@ -1,4 +1,4 @@
-"""A leader whose renewals get no answer must end in time."""
+"""A leader whose renewals get no answer must end in time. On virtual time: no number here depends on the machine."""
 
 from __future__ import annotations
 
@@ -10,36 +10,33 @@ import msgspec
 
 from careen.cluster.wire.errors import NotSent
 from careen.scheduler.lease import Election, Lease, LeaseSettings
-from tests.patience import until
+from tests.careen.chaos.fleet.virtual_time import run_virtually
 
 SETTINGS = LeaseSettings(name="careen-scheduler", lease_seconds=15.0, renew_seconds=10.0, retry_seconds=2.0)
 
 
-class FastClock:
-    """A hundred times as fast."""
-
+class LoopClock:
     def now(self) -> datetime:
         return datetime(2026, 11, 27, 10, tzinfo=UTC)
 
     def monotonic(self) -> float:
-        return asyncio.get_running_loop().time() * 100
+        return asyncio.get_running_loop().time()
 
     async def sleep(self, seconds: float) -> None:
-        self.slept = seconds
-        await asyncio.sleep(seconds / 100)
+        await asyncio.sleep(seconds)
 
 
 class Api:
     """An API server that grants the first Lease; then `hangs` or refuses every connection."""
 
     def __init__(self, *, hangs: bool) -> None:
-        self.clock = FastClock()
+        self.clock = LoopClock()
         self.hangs = hangs
         self.is_away = False
-        self.asked = 0
+        self.asked: list[float] = []
 
     async def get(self, *_: Any, **__: Any) -> Lease | None:
-        self.asked += 1
+        self.asked.append(self.clock.monotonic())
         if self.is_away:
             await self.fail()
         return None
@@ -54,49 +51,57 @@ class Api:
         raise NotSent("no connection")
 
 
-def an_election(api: Any, settings: LeaseSettings = SETTINGS) -> Election:
-    return Election(api, settings, me="me", on_won=lambda _: None)
-
-
-async def test_a_renewal_without_an_answer_does_not_outlive_the_deadline() -> None:
-    loop, api = asyncio.get_running_loop(), Api(hangs=True)
-    api.clock.monotonic = loop.time  # type: ignore[method-assign]
-    quick = LeaseSettings(name="x", lease_seconds=0.9, renew_seconds=0.3, retry_seconds=0.05)
-    election = an_election(api, quick)
+async def competes(api: Any, seconds: float = 3600.0, *, said: list[str] | None = None) -> tuple[bool, float]:
+    """Whether the election still goes on after so long, and when it ended."""
+    say = None if said is None else said.append
+    election = Election(api, SETTINGS, me="me", on_won=lambda _: None, say=say)
     task = asyncio.create_task(election.run())
-    await until(task.done)
-    assert not election.is_leader
+    await asyncio.wait((task,), timeout=seconds)
+    goes_on = not task.done()
+    task.cancel()
+    assert goes_on or not election.is_leader
+    return goes_on, api.clock.monotonic()
 
 
-async def test_a_leader_ends_at_the_deadline_and_not_a_retry_later() -> None:
+def test_a_renewal_without_an_answer_does_not_outlive_the_deadline() -> None:
+    api = Api(hangs=True)
+    assert run_virtually(competes(api)) == (False, 10.0)
+    assert api.asked == [0.0, 2.0]
+
+
+def test_a_leader_ends_at_the_deadline_and_not_a_retry_later() -> None:
     api = Api(hangs=False)
-    await an_election(api).run()
-    assert 4 <= api.asked <= 7  # one each two seconds, for ten
-    assert api.clock.slept < SETTINGS.retry_seconds
+    assert run_virtually(competes(api)) == (False, 10.0)
+    assert api.asked == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
 
 
-async def test_who_waits_for_an_api_server_that_is_away_asks_no_more_often_than_every_two_seconds() -> None:
+def test_a_pause_between_renewals_ends_at_the_deadline() -> None:
+    class Late(Api):
+        async def fail(self) -> None:
+            await asyncio.sleep(1.0)
+            raise NotSent("no connection")
+
+    api = Late(hangs=False)
+    assert run_virtually(competes(api)) == (False, 10.0)
+    assert api.asked == [0.0, 2.0, 5.0, 8.0, 10.0]
+
+
+def test_who_waits_for_an_api_server_that_is_away_asks_every_two_seconds() -> None:
     api = Api(hangs=False)
     api.is_away = True
-    election = asyncio.create_task(an_election(api).run())
-    await asyncio.sleep(0.2)  # twenty seconds
-    election.cancel()
-    assert 2 <= api.asked <= 11
+    assert run_virtually(competes(api, 19.0)) == (True, 19.0)
+    assert api.asked == [2.0 * number for number in range(10)]
 
 
-async def test_who_holds_the_lease_and_why_it_cannot_be_taken_is_said_once() -> None:
+def test_who_holds_the_lease_and_why_it_cannot_be_taken_is_said_once() -> None:
     class Held(Api):
         async def get(self, *_: Any, **__: Any) -> Lease | None:
-            self.asked += 1
-            if self.asked < 3:
+            self.asked.append(self.clock.monotonic())
+            if len(self.asked) < 3:
                 raise NotSent("no connection")
             return msgspec.convert({"spec": {"holderIdentity": "other", "leaseDurationSeconds": 900}}, Lease)
 
     said: list[str] = []
-    api: Any = Held(hangs=False)
-    election = Election(api, SETTINGS, me="me", on_won=lambda _: None, say=said.append)
-    task = asyncio.create_task(election.run())
-    await until(lambda: api.asked >= 6)
-    task.cancel()
+    assert run_virtually(competes(Held(hangs=False), 11.0, said=said)) == (True, 11.0)
     lease = "the Lease kube-system/careen-scheduler"
     assert said == [f"{lease} cannot be read or written: no connection", f"{lease} is held by other"]

@@ -141,7 +141,25 @@ MUTANTS = (
         "amount=now - first)",
         "amount=now - binding.since)",
     ),
+    Mutant(
+        "A refusal that a Bind replaced is not written when the Bind is refused for the same reason",
+        _BINDING + "_bind",
+        "parts.said.pop(pod.uid, None)",
+        "pass",
+    ),
     # ---- evicting ----
+    Mutant(
+        "A pod that an event wakes during its cycle preempts once more",
+        _MACHINE + "_follow",
+        "evicting.announce(parts, pod)",
+        "pass",
+    ),
+    Mutant(
+        "A preemption whose victims have all left counts as one of no victim",
+        _EVICTING + "begin",
+        "if pods:",
+        "if True:",
+    ),
     Mutant(
         "The last victim is deleted together with the others",
         _EVICTING + "_go_on",
@@ -258,6 +276,12 @@ MUTANTS = (
         "if result.preemption is not None and result.preemption.victims:",
     ),
     Mutant(
+        "A preemption is not counted as an attempt if a PostFilter plugin raises",
+        _MACHINE + "_failed",
+        "if broken_plugins.has_preempted(bug):",
+        "if False:",
+    ),
+    Mutant(
         "A cycle does not know the nomination that was just written",
         _MACHINE + "_cycle",
         "if said is not None:",
@@ -362,7 +386,7 @@ MUTANTS = (
     Mutant(
         "A pause without Retry-After takes no time",
         _MACHINE + "_wrote",
-        "(outcome.retry_after_seconds or _PAUSE_SECONDS)",
+        "outcome.retry_after_seconds or _PAUSE_SECONDS",
         "outcome.retry_after_seconds",
     ),
     Mutant(
@@ -397,28 +421,34 @@ MUTANTS = (
         "first = max(waiting, key",
     ),
     Mutant(
-        "A pause of one kind of write stops the others",
+        "A pause of one write stops the others",
         _WRITES + "to_send",
-        "if first in self._closed:",
-        "if self._closed:",
+        "if (first, target) in self._paused:",
+        "if self._paused:",
+    ),
+    Mutant(
+        "A pause of one kind of write stops the pod's other writes",
+        _WRITES + "to_send",
+        "if (first, target) in self._paused:",
+        "if any(target == each for _, each in self._paused):",
     ),
     Mutant(
         "A pause that the API server asked for is ignored",
         _WRITES + "to_send",
-        "if first in self._closed:",
+        "if (first, target) in self._paused:",
         "if False:",
     ),
     Mutant(
-        "A later, shorter pause ends an earlier one",
-        _WRITES + "close",
-        "max(until, self._closed.get(kind, until))",
-        "until",
+        "A proxy's Retry-After of ten minutes is obeyed",
+        _MACHINE + "_wrote",
+        "min(outcome.retry_after_seconds or _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)",
+        "outcome.retry_after_seconds or _PAUSE_SECONDS",
     ),
     Mutant(
         "A withdrawn write withdraws the pod's other writes",
         _WRITES + "withdraw",
-        "waiting.pop(kind, None)",
-        "waiting.clear()",
+        "was_there = waiting.pop(kind, None) is not None",
+        "was_there = waiting.pop(kind, None) is not None\n        waiting.clear()",
     ),
     # ---- refusing and nominating ----
     Mutant(

@@ -13,7 +13,7 @@ from scheduler_core.cycle import Scheduler
 from scheduler_core.extenders.asked_ahead import AskedAhead
 from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.queue.scheduling_queue import Room
-from scheduler_core.running.commands import AskExtender, Bind, Command
+from scheduler_core.running.commands import AskExtender, Bind, Command, Count
 from scheduler_core.running.machine import Attempt, Machine
 from tests.scheduler_core.running.test_machine import coming, kinds, room
 from tests.scheduler_core.running.world import World
@@ -32,6 +32,7 @@ class AskingWorld(World):
 
     def __init__(self, *extenders: dict[str, Any], posts: dict[str, Post]) -> None:
         self.asked: list[AskExtender] = []
+        self.victims: list[float] = []
         self.attempts: list[Attempt] = []
         self.ahead = AskedAhead(lambda settings: _Extender(posts[settings.url_prefix]))
         config = Configuration.from_mapping({"extenders": list(extenders)})
@@ -43,6 +44,8 @@ class AskingWorld(World):
     def collect(self, commands: tuple[Command, ...]) -> None:
         super().collect(commands)
         self.asked += [each for each in commands if isinstance(each, AskExtender)]
+        counts = (each for each in commands if isinstance(each, Count))
+        self.victims += [each.amount for each in counts if each.metric == "preemption_victims"]
 
     def answer(self) -> None:
         """As the shell does."""
@@ -147,8 +150,9 @@ def test_an_attempt_shows_the_nodes_that_its_cycle_saw_before_an_extender_was_as
     assert (attempt.snapshot.has_node("n1"), binds(world)) == (True, [("a", "n2")])
 
 
-@pytest.mark.parametrize("happens", ["nothing", "its deletion begins", "it is created again elsewhere"])
-def test_a_victim_that_left_while_an_extender_was_asked_is_not_deleted(happens: str) -> None:
+def preempting() -> AskingWorld:
+    """An extender is asked whether p may preempt v."""
+
     def post(_verb: str, body: bytes) -> bytes:
         victims = json.loads(body)["NodeNameToMetaVictims"]
         return json.dumps({"NodeNameToMetaVictims": victims}).encode()
@@ -157,6 +161,20 @@ def test_a_victim_that_left_while_an_extender_was_asked_is_not_deleted(happens: 
     world.put({**world.objects["Node", "n2"], "spec": {"unschedulable": True}})
     world.create_pod("v", 4, 0, nodeName="n1")
     coming(world, ("p", 4, 10))
+    return world
+
+
+def test_an_event_while_an_extender_is_asked_does_not_let_a_pod_preempt_once_more() -> None:
+    world = preempting()
+    world.create_node("n3")
+    world.deliver()
+    world.answer()
+    assert (kinds(world), room(world, "p")) == (["WriteStatus", "DeleteVictim"], Room.WAITING)
+
+
+@pytest.mark.parametrize("happens", ["nothing", "its deletion begins", "it is created again elsewhere"])
+def test_a_victim_that_left_while_an_extender_was_asked_is_not_deleted(happens: str) -> None:
+    world = preempting()
     if happens == "its deletion begins":
         world.begin_deletion("v")
     elif happens != "nothing":
@@ -165,6 +183,7 @@ def test_a_victim_that_left_while_an_extender_was_asked_is_not_deleted(happens: 
         world.deliver()
     world.answer()
     assert kinds(world) == ["WriteStatus", *(["DeleteVictim"] if happens == "nothing" else [])]
+    assert world.victims == ([1] if happens == "nothing" else [])
 
 
 def test_an_extender_binds_after_another_one_that_may_be_ignored() -> None:

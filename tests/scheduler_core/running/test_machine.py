@@ -221,12 +221,12 @@ def test_a_pod_that_somebody_else_bound_is_left_alone() -> None:
     assert [each.reason for each in world.events if each.reason == "Scheduled"] == []
 
 
-def test_a_pause_that_the_server_asked_for_stops_only_writes_of_this_kind() -> None:
+def test_a_pause_that_the_server_asked_for_stops_only_the_write_that_it_refused() -> None:
     world = ready()
     coming(world, ("big", 9, 0))
     world.carry_out(0, "429")
     coming(world, ("a", 1, 0), ("large", 9, 0))
-    assert kinds(world) == ["Bind"]
+    assert kinds(world) == ["Bind", "WriteStatus"]
     world.wait(3)
     assert kinds(world) == ["Bind", "WriteStatus", "WriteStatus"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
-from scheduler_core.framework.verdict import SUCCESS
+from scheduler_core.framework.verdict import SUCCESS, unschedulable
 from scheduler_core.queue.failed_cycle import FailedCycle
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.scheduling_queue import Room
@@ -115,15 +115,53 @@ def test_a_pause_without_retry_after_takes_a_second() -> None:
     assert kinds(world) == ["Bind"]
 
 
+def test_a_refusal_that_waits_is_written_if_reserve_refuses_the_pod_again() -> None:
+    world = asking(Reserves(reserve=unschedulable("no more licences")))
+    coming(world, ("a", 1, 0))
+    world.carry_out(0, "429")
+    try_now(world, "a")
+    world.wait(3)
+    assert status(world).message == "0/1 nodes are available: 1 no more licences."
+
+
+def test_a_refusal_that_waits_is_written_if_the_api_server_refuses_the_binding_again() -> None:
+    world = ready()
+    coming(world, ("a", 1, 0))
+    world.carry_out(0, "403")
+    world.carry_out(0, "429")
+    try_now(world, "a")
+    world.carry_out(0, "403")
+    world.wait(3)
+    assert status(world).message == "binding rejected: the API server answered 403"
+
+
 def test_the_binding_of_a_pod_that_is_deleted_during_a_pause_is_not_sent() -> None:
     world = ready()
     coming(world, ("a", 1, 0))
     world.carry_out(0, "429")
     coming(world, ("b", 1, 0))
+    world.carry_out(0, "429")
     world.remove("Pod", "b")
     world.deliver()
     world.wait(3)
     assert [each.pod for each in world.open] == ["default/a"]
+
+
+def test_a_refused_binding_that_shall_wait_for_ten_minutes_delays_no_other_and_waits_for_32_seconds() -> None:
+    world = ready()
+    coming(world, ("a", 1, 0))
+    refused = world.open.pop()
+    world.collect(world.machine.answered(refused, WriteOutcome(code=429, retry_after_seconds=600), world.now))
+    coming(world, ("b", 1, 0))
+    assert [each.pod for each in world.open] == ["default/b"]
+    world.carry_out()
+    world.deliver()
+    world.wait(31)
+    assert world.open == []
+    world.wait(1)
+    assert [each.pod for each in world.open] == ["default/a"]
+    world.carry_out()
+    assert world.node_of("a") == world.node_of("b") == "n1"
 
 
 def test_a_status_names_the_newest_version_even_if_only_an_answer_has_shown_it() -> None:

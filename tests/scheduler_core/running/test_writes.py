@@ -31,12 +31,15 @@ def test_a_binding_goes_before_the_status_that_was_asked_for_earlier() -> None:
     assert sent(writes, 0) == [1]
 
 
-def test_a_later_and_shorter_pause_does_not_end_an_earlier_one() -> None:
+def test_a_pause_stops_one_kind_of_writes_of_one_pod() -> None:
     writes = Writes()
-    writes.close(Bind, 30)
-    writes.close(Bind, 10)
-    writes.ask(bind(1, "a"))
-    assert (sent(writes, 29), sent(writes, 30)) == ([], [1])
+    writes.pause(status(1, "a"), 30)
+    writes.ask(status(2, "a"))
+    writes.ask(status(3, "b"))
+    writes.ask(bind(4, "a"))
+    assert sent(writes, 0) == [4, 3]
+    writes.answered(4)
+    assert (sent(writes, 29), sent(writes, 30)) == ([], [2])
 
 
 def test_only_writes_of_the_withdrawn_kind_are_withdrawn() -> None:
