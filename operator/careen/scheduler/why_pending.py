@@ -171,7 +171,7 @@ def _in_queue(queue: SchedulingQueue, pod: Pod, now: float) -> NextTry:
 
 def _by_refusals(scheduler: Scheduler, pod: Pod, result: CycleResult) -> NextTry:
     hints = queue_for(scheduler).profile(pod.spec.scheduler_name).hints
-    plugins = sorted({verdict.plugin for verdict in result.statuses.values() if not verdict.is_success})
+    plugins = sorted(result.diagnosis.refusing_plugins())
     return NextTry(events=event_words(event for plugin in plugins for event in hints.events_of(plugin)))
 
 
