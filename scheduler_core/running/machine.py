@@ -111,7 +111,10 @@ class Machine:
         on_change: Callable[[Change], None] | None = None,
     ) -> None:
         queue = queue_for(
-            scheduler, is_preempting=lambda pod: evicting.holds(self.parts, pod), sort_failed=self._sort_failed
+            scheduler,
+            is_preempting=lambda pod: evicting.holds(self.parts, pod),
+            sort_failed=self._sort_failed,
+            gate_failed=self._gate_failed,
         )
         asking = frozenset(
             name
@@ -362,6 +365,10 @@ class Machine:
     def _sort_failed(self, plugin: str, bug: Exception) -> None:
         why = f"plugin {plugin} failed: {bug!r}"
         self.parts.out.append(Note(verbosity=0, text="Pods that QueueSort cannot compare go by priority", why=why))
+
+    def _gate_failed(self, plugin: str, bug: Exception) -> None:
+        why = f"plugin {plugin} failed: {bug!r}"
+        self.parts.out.append(Note(verbosity=0, text="Pods whose PreEnqueue fails stay pending", why=why))
 
     def _leave_pending(self, queued: QueuedPod, pod: Pod, why: str, now: float) -> None:
         failed = handle_failed_attempt(

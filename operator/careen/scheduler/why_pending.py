@@ -164,7 +164,8 @@ def _in_queue(queue: SchedulingQueue, pod: Pod, now: float) -> NextTry:
     plugins = [queued.gating_plugin] if queued.is_gated else queued.rejectors
     events = event_words(event for plugin in sorted(plugins) for event in hints.events_of(plugin))
     if queued.is_gated:
-        return NextTry(queue=f"kept out by {queued.gating_plugin}", events=events, attempts=queued.attempts)
+        why = f"kept out by {queued.gating_plugin}" + (f": {queued.gating_reason}" if queued.gating_reason else "")
+        return NextTry(queue=why, events=events, attempts=queued.attempts)
     left = max(0.0, queued.timestamp + UNSCHEDULABLE_PATIENCE_SECONDS - now)
     return NextTry(queue="waiting for an event", seconds=left, events=events, attempts=queued.attempts)
 

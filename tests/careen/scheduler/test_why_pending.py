@@ -94,7 +94,7 @@ def test_a_pod_whose_binding_is_under_way_is_on_its_way() -> None:
 def test_a_pod_with_scheduling_gates_names_them_and_no_node() -> None:
     why = asked(running(node("n1"), pod("held", schedulingGates=[{"name": "example.com/wait"}])), "held")
     assert why.sentence == "its scheduling gates example.com/wait are not removed"
-    assert why.next_try.queue == "kept out by SchedulingGates"
+    assert why.next_try.queue == "kept out by SchedulingGates: waiting for scheduling gates: [example.com/wait]"
     assert why.fits_on == ""
 
 
