@@ -44,7 +44,8 @@ class NextTry(Value, kw_only=True, rename="camel"):
 
 
 class WhyPending(Value, kw_only=True, rename="camel"):
-    """`node`: where the pod is, or is on its way to. `fits_on`: the node that it would get now. `evicts`: the pods that
+    """`node`: where the pod is, or is on its way to. `fits_on`: the node that it would get now;
+    `sentence` is then the error of its last attempt. `evicts`: the pods that
     preemption would evict on the node `preempts_on`. `doubt`: about the preemption. `is_untried`: its status does not
     say that a scheduler refused it."""
 
@@ -97,8 +98,16 @@ def _by_cycle(
     is_untried = next_try is None and pod.refusal is None
     result = scheduler.schedule(snapshot, pod, nominated=nominated)
     if result.node is not None and not result.unknown:
-        fits_on, next_try = result.node, next_try or NextTry()
-        return WhyPending(pod=pod.key, scheduler=name, fits_on=fits_on, is_untried=is_untried, next_try=next_try)
+        # Reserve, Permit, PreBind, Bind and the API server may refuse what a cycle allows.
+        error = pod.refusal.message if pod.refusal is not None and pod.refusal.reason == "SchedulerError" else ""
+        return WhyPending(
+            pod=pod.key,
+            scheduler=name,
+            fits_on=result.node,
+            sentence=error,
+            is_untried=is_untried,
+            next_try=next_try or NextTry(),
+        )
     preemption = result.preemption
     return WhyPending(
         pod=pod.key,
