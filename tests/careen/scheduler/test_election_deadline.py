@@ -62,10 +62,12 @@ async def test_a_renewal_without_an_answer_does_not_outlive_the_deadline() -> No
     loop, api = asyncio.get_running_loop(), Api(hangs=True)
     api.clock.monotonic = loop.time  # type: ignore[method-assign]
     quick = LeaseSettings(name="x", lease_seconds=0.9, renew_seconds=0.3, retry_seconds=0.05)
-    election = an_election(api, quick)
+    said: list[str] = []
+    election = Election(api, quick, me="me", on_won=lambda _: None, say=said.append)  # type: ignore[arg-type]
     task = asyncio.create_task(election.run())
     await until(task.done)
     assert not election.is_leader
+    assert said == ["the Lease kube-system/x cannot be read or written: no answer in time"]
 
 
 async def test_a_leader_ends_at_the_deadline_and_not_a_retry_later() -> None:
