@@ -423,6 +423,10 @@ class Machine:
         what = reaction(write, outcome)
         if what is Reaction.SEND_AGAIN:
             self.parts.writes.close(type(write), now + (outcome.retry_after_seconds or _PAUSE_SECONDS))
+        if isinstance(write, WriteStatus | DeleteVictim) and meaning(outcome) is Meaning.REFUSED:
+            text = "Could not write the status" if isinstance(write, WriteStatus) else "Could not evict the pod"
+            why = outcome.message or f"the API server answered {outcome.code}"
+            self.parts.out.append(Note(verbosity=0, text=text, pod=write.pod, why=why))
         if isinstance(write, Bind):
             self._bind_answered(write, what, outcome, now)
         elif isinstance(write, WriteStatus):
