@@ -58,6 +58,7 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
     prefilter: Verdict | None = None  # refuses all nodes at once
     inside: NDArray[np.intp] | None = None  # the rows that a PreFilter result names; None: all
     outside: Verdict | None = None  # the verdict on all other rows
+    asked_by: tuple[str, ...] = ()  # the plugins that chose `inside`
     rounds: tuple[Round, ...] = ()
     sieved: NDArray[np.intp] | None = None  # the rows that passed the filters, if already known
     replaced: Mapping[int, Verdict] = field(default_factory=dict)
@@ -166,8 +167,18 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
         return +counts
 
     def refusing_plugins(self) -> frozenset[str]:
-        """The plugins that refused a node. The pod is tried again after an event for which one of them registered."""
-        return frozenset(verdict.plugin for verdict in self.verdict_counts() if verdict.plugin)
+        """The plugins that refused a node, except for now (PENDING). The pod is tried again after an event for which
+        one of them registered: those that chose the nodes to search refused the others, or nodes that do not exist."""
+        counts = self.verdict_counts()
+        said = {verdict.plugin for verdict in counts if verdict.plugin and verdict.code is not VerdictCode.PENDING}
+        return frozenset(said.union(self.asked_by))
+
+    def pending_plugins(self) -> frozenset[str]:
+        return frozenset(
+            verdict.plugin
+            for verdict in self.verdict_counts()
+            if verdict.plugin and verdict.code is VerdictCode.PENDING
+        )
 
     def sentence(self, after: str = "") -> str:
         """`0/N nodes are available: 3 Insufficient cpu, …`, then `after`, the message of PostFilter."""

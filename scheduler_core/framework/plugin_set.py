@@ -86,7 +86,8 @@ def build(name: str, factory: Factory, *given: object) -> Plugin:
 
 def check_parameters(plugin: Plugin) -> None:
     """Raises TypeError if a method of the plugin does not take the arguments of its extension point, or has the name of
-    an extension point in another spelling, such as preFilter: nobody would call it."""
+    an extension point in another spelling, such as preFilter: nobody would call it. So if it reserves and cannot
+    release."""
     for name in dir(plugin):
         meant = _SPELLINGS.get(name.replace("_", "").lower())
         if meant is not None and name != meant and not name.startswith("_") and callable(getattr(plugin, name)):
@@ -104,6 +105,8 @@ def check_parameters(plugin: Plugin) -> None:
         except TypeError:
             wanted = ", ".join(parameters)
             raise TypeError(f"plugin {plugin.name!r}: {method}{own} is called with ({wanted})") from None
+    if serves(plugin, "reserve") and not hasattr(plugin, "unreserve"):
+        raise TypeError(f"plugin {plugin.name!r}: it has reserve, and no unreserve, which releases what reserve took")
 
 
 class PluginSet(Value):

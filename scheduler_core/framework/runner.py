@@ -142,6 +142,7 @@ class Runner:
                 refusal = verdict
             elif verdict.is_rejection:
                 refusal = verdict
+                asked.clear()  # as in kube-scheduler, this plugin alone has refused
                 break
             elif not verdict.is_success:
                 raise CycleError(plugin.name, f'running PreFilter plugin "{plugin.name}": {verdict.message}')
@@ -164,7 +165,7 @@ class Runner:
         """
         prepared = self.pre_filter(state, pod, nodes)
         if prepared.refusal is not None:
-            return Diagnosis(nodes=nodes, prefilter=prepared.refusal)
+            return Diagnosis(nodes=nodes, prefilter=prepared.refusal, asked_by=prepared.asked_by)
         excused = (p.name for p in self._late_filters if p.pre_filter(state, pod, nodes).verdict.is_skip)
         state.skipped_filters = state.skipped_filters.union(excused)
         if prepared.node_names is None:
@@ -179,7 +180,9 @@ class Runner:
             self._filter(state, pod, searched),
             self._refused_beside(state, pod, searched, nominated),
         )
-        return Diagnosis(nodes=nodes, inside=rows, outside=outside, rounds=rounds, replaced=replaced)
+        return Diagnosis(
+            nodes=nodes, inside=rows, outside=outside, asked_by=prepared.asked_by, rounds=rounds, replaced=replaced
+        )
 
     def _filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> tuple[tuple[Round, ...], Rows | None]:
         """The refusals of each filter, and the passed rows; None for the rows if `nodes` is not the whole snapshot."""

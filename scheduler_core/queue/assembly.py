@@ -25,11 +25,13 @@ def queue_for(
     *,
     is_preempting: Callable[[Pod], bool] | None = None,
     sort_failed: Callable[[str, Exception], None] | None = None,
+    gate_failed: Callable[[str, Exception], None] | None = None,
 ) -> SchedulingQueue:
     """An empty queue for the pods of all the scheduler's profiles, which share one QueueSort plugin.
 
     `is_preempting`: evictions for this pod are in progress, so DefaultPreemption keeps it out of the active queue.
     `sort_failed`: called once, when the QueueSort plugin (by its name) raises for the first time.
+    `gate_failed`: the same for each PreEnqueue plugin.
     """
     profiles = {}
     for profile in scheduler.configuration.profiles:
@@ -55,7 +57,7 @@ def queue_for(
         nominates_gated=scheduler.kube_version.gated_pods_are_nominated,
         flushes_gated=scheduler.kube_version.gated_pods_are_flushed,
     )
-    return SchedulingQueue(_order(sorter, sort_failed), profiles, policy=policy, rules=rules)
+    return SchedulingQueue(_order(sorter, sort_failed), profiles, policy=policy, rules=rules, gate_failed=gate_failed)
 
 
 def _order(sorter: Any, failed: Callable[[str, Exception], None] | None) -> QueueOrder:

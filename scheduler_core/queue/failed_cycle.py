@@ -11,7 +11,6 @@ from collections.abc import Collection
 
 from scheduler_core.arguments import checked
 from scheduler_core.cycle_result import CycleResult
-from scheduler_core.framework.verdict import VerdictCode
 from scheduler_core.model.pod import Pod
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.scheduling_queue import Room, SchedulingQueue
@@ -51,15 +50,12 @@ def event_note(message: str) -> str:
 def handle_failed_cycle(queue: SchedulingQueue, queued: QueuedPod, result: CycleResult, now: float) -> FailedCycle:
     """Puts the pod back and updates its nomination. `result`: of a cycle that found no node for the pod."""
     is_answer = not result.error and len(result.diagnosis.nodes) > 0
-    verdicts = result.diagnosis.verdict_counts() if is_answer else ()
     return handle_failed_attempt(
         queue,
         queued,
         now,
-        refused_by={
-            verdict.plugin for verdict in verdicts if verdict.plugin and verdict.code is not VerdictCode.PENDING
-        },
-        pending_for={verdict.plugin for verdict in verdicts if verdict.plugin and verdict.code is VerdictCode.PENDING},
+        refused_by=result.diagnosis.refusing_plugins() if is_answer else (),
+        pending_for=result.diagnosis.pending_plugins() if is_answer else (),
         message=result.error or result.sentence,
         is_error=bool(result.error),
         nominated_node=nominated_by(result),

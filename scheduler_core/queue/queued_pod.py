@@ -33,6 +33,7 @@ class QueuedPod:
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
     gating_plugin: str = ""
+    gating_reason: str = ""
     gating_events: tuple[ClusterEvent, ...] = ()
     was_flushed: bool = False
     flushed_at: float | None = None

@@ -17,8 +17,9 @@ from typing import Any, Final, Protocol
 
 from msgspec import field
 
-from scheduler_core.framework.verdict import Verdict
+from scheduler_core.framework.verdict import Verdict, unresolvable
 from scheduler_core.model.pod import Pod
+from scheduler_core.plugin_contract import check_verdict
 from scheduler_core.queue.active import ActiveRoom, QueueOrder
 from scheduler_core.queue.backoff import BackoffPolicy, BackoffRoom
 from scheduler_core.queue.events import FORCE_ACTIVATE, POD_ADDED, POD_UPDATED, UNSCHEDULABLE_TIMEOUT, ClusterEvent
@@ -72,7 +73,8 @@ class QueueRules(Value, kw_only=True):
 class SchedulingQueue:
     """The pods that need a node, and the nominations that preemption made.
 
-    `goes_before`: the QueueSort plugin's order. `profiles`: by schedulerName.
+    `goes_before`: the QueueSort plugin's order. `profiles`: by schedulerName. `gate_failed`: called once for each
+    PreEnqueue plugin (by its name), when it raises for the first time.
     """
 
     def __init__(
@@ -82,8 +84,11 @@ class SchedulingQueue:
         *,
         policy: BackoffPolicy | None = None,
         rules: QueueRules | None = None,
+        gate_failed: Callable[[str, Exception], None] | None = None,
     ) -> None:
         self._profiles = profiles
+        self._gate_failed = gate_failed
+        self._failed_gates: set[str] = set()
         self._rules = rules or QueueRules()
         self._policy = policy or BackoffPolicy()
         self._active = ActiveRoom(goes_before)
@@ -207,7 +212,7 @@ class SchedulingQueue:
         if self.find(queued.key) is not None:
             raise ValueError(f"pod {queued.key} is already in the queue")
         queued.unschedulable_plugins, queued.pending_plugins = set(refused_by), set(pending_for)
-        queued.gating_plugin, queued.gating_events = "", ()
+        queued.gating_plugin, queued.gating_reason, queued.gating_events = "", "", ()
         if queued.rejectors:
             queued.unschedulable_count += 1
             queued.consecutive_errors = 0
@@ -325,12 +330,25 @@ class SchedulingQueue:
         profile = self._profile_of(queued.pod)
         # The plugin that gated the pod last runs first: most likely it still does.
         for gatekeeper in sorted(profile.gatekeepers, key=lambda gatekeeper: gatekeeper.name != queued.gating_plugin):
-            if not _admits(gatekeeper, queued.pod):
+            verdict = self._asked(gatekeeper, queued.pod)
+            if not verdict.is_success:
                 queued.unschedulable_plugins.add(gatekeeper.name)
-                queued.gating_plugin = gatekeeper.name
+                queued.gating_plugin, queued.gating_reason = gatekeeper.name, verdict.message
                 queued.gating_events = profile.hints.events_of(gatekeeper.name)
                 return
-        queued.gating_plugin = ""
+        queued.gating_plugin = queued.gating_reason = ""
+
+    def _asked(self, gatekeeper: Gatekeeper, pod: Pod) -> Verdict:
+        """A plugin that raises refuses: the pod stays out until an event of this plugin."""
+        try:
+            verdict = gatekeeper.pre_enqueue(pod)
+            check_verdict(gatekeeper.name, "pre_enqueue", verdict)
+        except Exception as bug:
+            if self._gate_failed is not None and gatekeeper.name not in self._failed_gates:
+                self._gate_failed(gatekeeper.name, bug)
+            self._failed_gates.add(gatekeeper.name)
+            return unresolvable(f"it failed: {bug!r}")
+        return verdict
 
     def _move(
         self, candidates: Iterable[QueuedPod], event: ClusterEvent, old: Any, new: Any, now: float, *, why: str = ""
@@ -379,10 +397,3 @@ class SchedulingQueue:
 
     def _profile_of(self, pod: Pod) -> ProfileInQueue:
         return self.profile(pod.spec.scheduler_name)
-
-
-def _admits(gatekeeper: Gatekeeper, pod: Pod) -> bool:
-    try:
-        return gatekeeper.pre_enqueue(pod).is_success
-    except Exception:  # of a plugin: the pod stays out until an event of this plugin
-        return False

@@ -114,7 +114,10 @@ class Machine:
         on_change: Callable[[Change], None] | None = None,
     ) -> None:
         queue = queue_for(
-            scheduler, is_preempting=lambda pod: evicting.holds(self.parts, pod), sort_failed=self._sort_failed
+            scheduler,
+            is_preempting=lambda pod: evicting.holds(self.parts, pod),
+            sort_failed=self._sort_failed,
+            gate_failed=self._gate_failed,
         )
         asking = frozenset(
             name
@@ -362,6 +365,10 @@ class Machine:
         why = f"plugin {plugin} failed: {bug!r}"
         self.parts.out.append(Note(verbosity=0, text="Pods that QueueSort cannot compare go by priority", why=why))
 
+    def _gate_failed(self, plugin: str, bug: Exception) -> None:
+        why = f"plugin {plugin} failed: {bug!r}"
+        self.parts.out.append(Note(verbosity=0, text="Pods whose PreEnqueue fails stay pending", why=why))
+
     def _leave_pending(self, queued: QueuedPod, pod: Pod, why: str, now: float) -> None:
         failed = handle_failed_attempt(
             self.parts.queue, queued, now, message=why, refused_by=(LEFT_PENDING,), nominated_node=None
@@ -416,6 +423,10 @@ class Machine:
         if what is Reaction.SEND_AGAIN:
             pause = min(outcome.retry_after_seconds or _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
             self.parts.writes.pause(write, now + pause)
+        if isinstance(write, WriteStatus | DeleteVictim) and meaning(outcome) is Meaning.REFUSED:
+            text = "Could not write the status" if isinstance(write, WriteStatus) else "Could not evict the pod"
+            why = outcome.message or f"the API server answered {outcome.code}"
+            self.parts.out.append(Note(verbosity=0, text=text, pod=write.pod, why=why))
         if isinstance(write, Bind):
             self._bind_answered(write, what, outcome, now)
         elif isinstance(write, WriteStatus):

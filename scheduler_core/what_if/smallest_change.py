@@ -8,7 +8,7 @@ from typing import Final
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.cycle_state import CycleState
 from scheduler_core.framework.runner import NOBODY, Nominated, Runner
-from scheduler_core.framework.verdict import Verdict
+from scheduler_core.framework.verdict import Verdict, VerdictCode
 from scheduler_core.model.node import UNSCHEDULABLE_TAINT_KEY
 from scheduler_core.model.pod import Pod
 from scheduler_core.model.requests import incoming_requests
@@ -130,7 +130,7 @@ def _order(pod: Pod, info: NodeInfo, scheduler: Scheduler, plugin: str, verdict:
 def _free(pod: Pod, info: NodeInfo, scheduler: Scheduler, verdict: Verdict) -> str | None:
     del verdict
     short = _short(pod, info, scheduler)
-    if any(wanted > allocatable for wanted, _, allocatable in short.values()):
+    if info.allowed_pods < 1 or any(wanted > allocatable for wanted, _, allocatable in short.values()):
         return None  # however empty it is
     parts = [_amount(name, lack) for name, (_, lack, _) in short.items()]
     if len(info.pods) >= info.allowed_pods:
@@ -195,6 +195,16 @@ def _ports(pod: Pod, info: NodeInfo, scheduler: Scheduler, verdict: Verdict) -> 
     return f"free the host port{'s' * (len(ports) > 1)} {', '.join(ports)} on {info.name}"
 
 
+def _spread(pod: Pod, info: NodeInfo, scheduler: Scheduler, verdict: Verdict) -> str | None:
+    del scheduler
+    if verdict.code is VerdictCode.UNSCHEDULABLE:
+        return f"allow a larger maxSkew, or let more of the counted pods end elsewhere, for {info.name}"
+    keys = {each.topology_key for each in pod.spec.topology_spread if each.when_unsatisfiable == "DoNotSchedule"}
+    missing = sorted(keys - info.node.labels.keys())
+    # In a domain with other nodes the skew may be too large.
+    return f"label {info.name} with {' and '.join(missing)}, a value of its own" if missing else None
+
+
 _Order = Callable[[Pod, NodeInfo, Scheduler, Verdict], str | None]
 _ORDERS: Final[Mapping[str, _Order]] = {
     "NodeResourcesFit": _free,
@@ -202,9 +212,7 @@ _ORDERS: Final[Mapping[str, _Order]] = {
     "NodeUnschedulable": lambda _pod, info, _scheduler, _verdict: _uncordon(info),
     "NodeAffinity": _label,
     "NodePorts": _ports,
-    "PodTopologySpread": lambda _pod, info, _scheduler, _verdict: (
-        f"allow a larger maxSkew, or let more of the counted pods end elsewhere, for {info.name}"
-    ),
+    "PodTopologySpread": _spread,
     "InterPodAffinity": lambda _pod, info, _scheduler, verdict: (
         f"relax the affinity rules between pods for {info.name}: {verdict.message}"
     ),

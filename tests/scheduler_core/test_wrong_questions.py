@@ -364,6 +364,11 @@ def test_a_method_in_another_spelling_is_refused(written: str, meant: str) -> No
         scheduler_with(Odd(filter=returns(SUCCESS), **{written: returns(SUCCESS)}))
 
 
+def test_a_plugin_that_reserves_and_cannot_release_is_refused() -> None:
+    with pytest.raises(TypeError, match="plugin 'Odd': it has reserve, and no unreserve"):
+        scheduler_with(Odd(reserve=returns(SUCCESS)))
+
+
 def test_a_plugin_without_a_name_is_refused() -> None:
     with pytest.raises(TypeError, match="plugins has the name '', expected a text"):
         Scheduler(plugins={"": returns(None)})

@@ -186,7 +186,8 @@ def _headline_of_pending(why: WhyPending) -> str:
         step = why.next_try.queue
         return f"The pod {why.pod} is {f'on its way to {why.node}: {step}' if step else f'on {why.node}'}."
     if why.fits_on:
-        return f"The pod {why.pod} has no node. It fits on {why.fits_on} now."
+        failed = f" Its last attempt failed: {why.sentence}" if why.sentence else ""
+        return f"The pod {why.pod} has no node. It fits on {why.fits_on} now.{failed}"
     return f"The pod {why.pod} has no node: {why.sentence}"
 
 

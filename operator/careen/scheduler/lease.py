@@ -131,7 +131,7 @@ class Election:
                 async with asyncio.timeout(self._left()):
                     await self._try()
             except (ClusterError, TimeoutError) as error:  # the next try may succeed
-                self._tell(type(error).__name__, f"cannot be read or written: {error or 'no answer in time'}")
+                self._tell(type(error).__name__, f"cannot be read or written: {str(error) or 'no answer in time'}")
             else:
                 self._tell(self.holder, "" if self.is_leader else f"is held by {self.holder}")
             left = self._left()

@@ -21,7 +21,7 @@ def log_line(note: Note, at: datetime) -> str:
     }
     said = [f"{name}={_value(value)}" for name, value in fields.items() if value is not None]
     letter = "I" if note.verbosity else "E"  # what is logged at every level is an error
-    return " ".join((f'{letter}{at:%m%d %H:%M:%S.%f} "{note.text}"', *said))
+    return " ".join((f"{letter}{at:%m%d %H:%M:%S.%f} {_value(note.text)}", *said))
 
 
 def _value(value: str | int) -> str:

@@ -5,6 +5,7 @@ What upstream has and this scheduler cannot obey is refused by name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from scheduler_core.config.fields import ConfigurationError, Section
 from scheduler_core.values import Value
 
 _LEASE_SECONDS_END: Final = 2**31  # leaseDurationSeconds of a Lease is an int32
+_OBJECT_NAME: Final = re.compile(r"(?!.{254})[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 BY_DEFAULT: Final[Mapping[str, Any]] = {"profiles": [{"schedulerName": OUR_NAME}]}
 """The configuration of a process without one: a profile with the default plugins."""
 
@@ -80,9 +82,12 @@ def _lease(section: Section, configuration: Configuration) -> LeaseSettings:
         lease_seconds=section.duration_seconds("leaseDuration", 15.0),
         renew_seconds=section.duration_seconds("renewDeadline", 10.0),
         retry_seconds=section.duration_seconds("retryPeriod", 2.0),
-        namespace=section.text("resourceNamespace", "kube-system"),
-        name=section.text("resourceName", "kube-scheduler" if serves_default else OUR_NAME),
+        namespace=section.text("resourceNamespace") or "kube-system",
+        name=section.text("resourceName") or ("kube-scheduler" if serves_default else OUR_NAME),
     )
+    for field, name in (("resourceNamespace", settings.namespace), ("resourceName", settings.name)):
+        if not _OBJECT_NAME.fullmatch(name):  # it becomes a part of a path
+            section.refuse(field, f"{name!r} is not a name of Kubernetes: lower-case letters, digits, '-' and '.'")
     if section.text("resourceLock", "leases") != "leases":
         section.refuse("resourceLock", "only leases are supported")
     if not 1 <= settings.lease_seconds < _LEASE_SECONDS_END:

@@ -44,7 +44,8 @@ class NextTry(Value, kw_only=True, rename="camel"):
 
 
 class WhyPending(Value, kw_only=True, rename="camel"):
-    """`node`: where the pod is, or is on its way to. `fits_on`: the node that it would get now. `evicts`: the pods that
+    """`node`: where the pod is, or is on its way to. `fits_on`: the node that it would get now;
+    `sentence` is then the error of its last attempt. `evicts`: the pods that
     preemption would evict on the node `preempts_on`. `doubt`: about the preemption. `is_untried`: its status does not
     say that a scheduler refused it."""
 
@@ -97,8 +98,16 @@ def _by_cycle(
     is_untried = next_try is None and pod.refusal is None
     result = scheduler.schedule(snapshot, pod, nominated=nominated)
     if result.node is not None and not result.unknown:
-        fits_on, next_try = result.node, next_try or NextTry()
-        return WhyPending(pod=pod.key, scheduler=name, fits_on=fits_on, is_untried=is_untried, next_try=next_try)
+        # Reserve, Permit, PreBind, Bind and the API server may refuse what a cycle allows.
+        error = pod.refusal.message if pod.refusal is not None and pod.refusal.reason == "SchedulerError" else ""
+        return WhyPending(
+            pod=pod.key,
+            scheduler=name,
+            fits_on=result.node,
+            sentence=error,
+            is_untried=is_untried,
+            next_try=next_try or NextTry(),
+        )
     preemption = result.preemption
     return WhyPending(
         pod=pod.key,
@@ -164,14 +173,15 @@ def _in_queue(queue: SchedulingQueue, pod: Pod, now: float) -> NextTry:
     plugins = [queued.gating_plugin] if queued.is_gated else queued.rejectors
     events = event_words(event for plugin in sorted(plugins) for event in hints.events_of(plugin))
     if queued.is_gated:
-        return NextTry(queue=f"kept out by {queued.gating_plugin}", events=events, attempts=queued.attempts)
+        why = f"kept out by {queued.gating_plugin}" + (f": {queued.gating_reason}" if queued.gating_reason else "")
+        return NextTry(queue=why, events=events, attempts=queued.attempts)
     left = max(0.0, queued.timestamp + UNSCHEDULABLE_PATIENCE_SECONDS - now)
     return NextTry(queue="waiting for an event", seconds=left, events=events, attempts=queued.attempts)
 
 
 def _by_refusals(scheduler: Scheduler, pod: Pod, result: CycleResult) -> NextTry:
     hints = queue_for(scheduler).profile(pod.spec.scheduler_name).hints
-    plugins = sorted({verdict.plugin for verdict in result.statuses.values() if not verdict.is_success})
+    plugins = sorted(result.diagnosis.refusing_plugins())
     return NextTry(events=event_words(event for plugin in plugins for event in hints.events_of(plugin)))
 
 

@@ -68,9 +68,6 @@ def _as_texts(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
         return [_as_texts(loader, each) for each in node.value]
     if not isinstance(node, yaml.MappingNode):
         return "" if node.tag == "tag:yaml.org,2002:null" else str(node.value)
-    own = [str(key.value) for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
-    if twice := sorted({name for name in own if own.count(name) > 1}):
-        raise BadYaml(f"line {node.start_mark.line + 1}: the key {twice[0][:80]} appears twice")
     loader.flatten_mapping(node)
     return {str(key.value): _as_texts(loader, value) for key, value in node.value}
 
@@ -108,8 +105,8 @@ def _refuse_depth(loader: yaml.SafeLoader) -> None:
 
 
 def _refuse_weight(root: yaml.Node) -> None:
-    """Refuses too many values and deep nesting. An alias counts at each use, because code that walks through the result
-    visits it each time."""
+    """Refuses keys that appear twice, too many values and deep nesting. An alias counts at each use, because code that
+    walks through the result visits it each time."""
     known: dict[int, tuple[int, int]] = {}
     above: set[int] = set()
 
@@ -118,6 +115,7 @@ def _refuse_weight(root: yaml.Node) -> None:
             raise BadYaml(f"line {node.start_mark.line + 1}: an alias makes the value contain itself")
         if id(node) not in known:
             above.add(id(node))
+            _refuse_twice(node)
             inside = [weigh(each) for each in _children(node)]
             above.remove(id(node))
             known[id(node)] = (
@@ -133,6 +131,16 @@ def _refuse_weight(root: yaml.Node) -> None:
         return values, depth
 
     weigh(root)
+
+
+def _refuse_twice(node: yaml.Node) -> None:
+    """Of two equal keys one would be lost in silence."""
+    seen: set[str] = set()
+    for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+        if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+            if key.value in seen:
+                raise BadYaml(f"line {key.start_mark.line + 1}: the key {key.value[:80]} appears twice")
+            seen.add(key.value)
 
 
 def _children(node: yaml.Node) -> Iterable[yaml.Node]:

@@ -64,9 +64,10 @@ async def competes(api: Any, seconds: float = 3600.0, *, said: list[str] | None 
 
 
 def test_a_renewal_without_an_answer_does_not_outlive_the_deadline() -> None:
-    api = Api(hangs=True)
-    assert run_virtually(competes(api)) == (False, 10.0)
+    api, said = Api(hangs=True), list[str]()
+    assert run_virtually(competes(api, said=said)) == (False, 10.0)
     assert api.asked == [0.0, 2.0]
+    assert said == ["the Lease kube-system/x cannot be read or written: no answer in time"]
 
 
 def test_a_leader_ends_at_the_deadline_and_not_a_retry_later() -> None:

@@ -22,3 +22,5 @@ def test_a_message_of_a_plugin_cannot_forge_a_second_line() -> None:
     line = log_line(Note(verbosity=2, text="Unable to schedule pod", pod="a/b", why='no"\nI1127 forged'), AT)
     assert "\n" not in line
     assert r"\"" in line
+    said = log_line(Note(verbosity=0, text='Switched off: plugin "P"', pod="a/b"), AT)
+    assert said == r'E1127 10:00:00.250000 "Switched off: plugin \"P\"" pod="a/b"'

@@ -20,6 +20,11 @@ def test_the_scheduler_of_the_default_profile_shares_kube_schedulers_lease() -> 
     assert settings(profiles=[{"schedulerName": "careen-scheduler"}]).lease.name == "careen-scheduler"
 
 
+def test_an_empty_name_of_the_lease_is_the_default_name() -> None:
+    read = settings(leaderElection={"resourceName": "", "resourceNamespace": ""})
+    assert (read.lease.namespace, read.lease.name) == ("kube-system", "kube-scheduler")
+
+
 def test_leader_election_and_client_are_obeyed() -> None:
     read = settings(
         leaderElection={
@@ -51,6 +56,9 @@ def test_without_a_limit_of_requests_the_api_server_limits_them(qps: float) -> N
         ({"leaderElection": {"renewDeadline": "2s"}}, "leaderElection.renewDeadline"),
         ({"leaderElection": {"retryPeriod": "0s"}}, "leaderElection.retryPeriod"),
         ({"leaderElection": {"resourceLock": "endpoints"}}, "leaderElection.resourceLock"),
+        ({"leaderElection": {"resourceName": "../../pods/x"}}, "leaderElection.resourceName"),
+        ({"leaderElection": {"resourceName": "a..b"}}, "leaderElection.resourceName"),
+        ({"leaderElection": {"resourceNamespace": "Kube System"}}, "leaderElection.resourceNamespace"),
         ({"leaderElection": {"leaseduration": "5s"}}, "leaderElection.leaseduration"),
         ({"clientConnection": {"contentType": "application/vnd.kubernetes.protobuf"}}, "clientConnection.contentType"),
         ({"clientConnection": {"qps": "fast"}}, "clientConnection.qps"),

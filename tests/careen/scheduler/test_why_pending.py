@@ -82,6 +82,22 @@ def test_a_pod_that_an_event_may_help_says_the_end_of_its_back_off() -> None:
     assert 0.0 < why.next_try.seconds <= 1.0
 
 
+def test_a_pod_that_fits_and_whose_last_attempt_failed_is_told_the_error() -> None:
+    failed = pod("web")
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulerError",
+        "message": "binding rejected: no",
+    }
+    failed["status"]["conditions"] = [condition]
+    assert why_pending_text(asked(running(node("n1"), failed), "web")).startswith(
+        "The pod shop/web has no node. It fits on n1 now. Its last attempt failed: binding rejected: no\n"
+    )
+    condition["reason"] = "Unschedulable"  # the cluster has changed since
+    assert asked(running(node("n1"), failed), "web").sentence == ""
+
+
 def test_a_pod_whose_binding_is_under_way_is_on_its_way() -> None:
     machine = running(node("n1"), pod("web"))
     (bind,) = (each for each in machine.next(1.0) if isinstance(each, Bind))
@@ -94,7 +110,7 @@ def test_a_pod_whose_binding_is_under_way_is_on_its_way() -> None:
 def test_a_pod_with_scheduling_gates_names_them_and_no_node() -> None:
     why = asked(running(node("n1"), pod("held", schedulingGates=[{"name": "example.com/wait"}])), "held")
     assert why.sentence == "its scheduling gates example.com/wait are not removed"
-    assert why.next_try.queue == "kept out by SchedulingGates"
+    assert why.next_try.queue == "kept out by SchedulingGates: waiting for scheduling gates: [example.com/wait]"
     assert why.fits_on == ""
 
 

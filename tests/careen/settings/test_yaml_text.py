@@ -39,6 +39,8 @@ UNREADABLE = {
     "aliases that nest deeply": CHAIN,
     "a list that contains itself": "a: &a [*a]",
     "a mapping that merges itself": "a: &a\n  <<: *a",
+    "a key twice": "a: 1\nb: 2\na: 3",
+    "a key twice below another": "a:\n- {b: 1, 'b': 2}",
     "an alias without an anchor": "a: *b",
     "two documents": "a: 1\n---\nb: 2",
     "a character that YAML does not allow": "a: \x00",
@@ -54,6 +56,11 @@ def test_invalid_yaml_is_an_invalid_setting_with_a_message(text: str) -> None:
     with pytest.raises(BadSettings) as refused:
         parse(text, "careen/careen")
     assert refused.value.problems[0].startswith("`config.yaml` in ConfigMap careen/careen is not YAML: ")
+
+
+def test_a_key_that_appears_twice_is_refused_with_its_line() -> None:
+    with pytest.raises(BadYaml, match=r"^line 3: the key profiles appears twice$"):
+        load("profiles: []\nparallelism: 4\nprofiles: []\n")
 
 
 def test_common_yaml_texts_are_parsed_correctly() -> None:

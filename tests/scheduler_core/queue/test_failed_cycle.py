@@ -61,6 +61,40 @@ def test_a_pod_refused_by_a_prefilter_waits_for_events_of_that_plugin() -> None:
     assert failed(pod, NODE)[2].unschedulable_plugins == {"VolumeRestrictions"}
 
 
+def only_on(*names: str) -> dict[str, Any]:
+    fields = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in names]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": fields}}}
+
+
+class Never:
+    """Chooses no node."""
+
+    name = "Never"
+
+    def pre_filter(self, state: Any, pod: Pod, nodes: Any) -> PreFilterResult:
+        return PreFilterResult(node_names=frozenset())
+
+
+def test_a_plugin_that_chose_the_nodes_has_refused_the_others() -> None:
+    """As UnschedulablePlugins in findNodesThatFitPod, v1.36: also if the chosen nodes do not exist."""
+    outcome, _, queued, _ = failed(new().with_field("spec.affinity", only_on("gone")), NODE)
+    assert (outcome.room, queued.unschedulable_plugins) == (Room.WAITING, {"NodeAffinity"})
+    pod = new().with_field("spec.affinity", only_on("n1"))
+    assert failed(pod, NODE, occupant(100))[2].unschedulable_plugins == {"NodeAffinity", "NodeResourcesFit"}
+    configuration = Configuration.from_mapping(
+        {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Never"}]}}}]}
+    )
+    scheduler = Scheduler(configuration, plugins={"Never": lambda _args, _version: Never()})
+    outcome, _, queued, _ = failed(new(), NODE, scheduler=scheduler)
+    assert (outcome.room, queued.unschedulable_plugins) == (Room.WAITING, {"Never"})
+
+
+def test_a_prefilter_that_refuses_for_good_is_the_only_one_that_refused() -> None:
+    pod = new().with_field("spec.affinity", only_on("n1"))
+    pod = pod.with_field("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "nowhere"}}])
+    assert failed(pod, NODE)[2].unschedulable_plugins == {"VolumeRestrictions"}
+
+
 def test_a_failed_cycle_with_preemption_nominates_the_node() -> None:
     outcome, line, queued, _ = failed(new(), NODE, occupant(1))
     assert outcome.nominated_node == "n1"

@@ -11,7 +11,7 @@ from scheduler_core.cycle import Scheduler
 from scheduler_core.cycle_result import CycleResult
 from scheduler_core.framework.verdict import Verdict, VerdictCode, unknown
 from scheduler_core.queue.scheduling_queue import Room
-from scheduler_core.running.commands import Bind, DeleteVictim, LookAtPod, WriteStatus
+from scheduler_core.running.commands import Bind, DeleteVictim, LookAtPod, Note, WriteStatus
 from scheduler_core.running.failures import REACTIONS, Meaning, WriteOutcome
 from scheduler_core.running.machine import Machine
 from scheduler_core.running.parts import BindingStep
@@ -289,6 +289,21 @@ def test_a_pod_that_preempts_tries_again_if_a_victim_cannot_be_deleted() -> None
     coming(world, ("p", 4, 10))
     world.carry_out(1, "403")
     assert room(world, "p") is Room.ACTIVE
+
+
+def test_a_status_and_an_eviction_that_the_api_server_refuses_are_in_the_log() -> None:
+    for code, logged in (
+        (403, ["default/p: Could not write the status", "default/v: Could not evict the pod"]),
+        (404, []),
+    ):
+        world = ready()
+        coming(world, ("v", 4, 0))
+        world.settle(20)
+        coming(world, ("p", 4, 10))
+        answer = WriteOutcome(code=code, message="forbidden")
+        said = [each for command in world.open for each in world.machine.answered(command, answer, world.now)]
+        notes = [each for each in said if isinstance(each, Note) and each.why == "forbidden"]
+        assert [f"{each.pod}: {each.text}" for each in notes if each.verbosity == 0] == logged
 
 
 def test_two_pods_with_the_same_victim_delete_it_once_and_both_go_on() -> None:

@@ -128,6 +128,38 @@ def test_no_pod_is_lost_if_queue_sort_raises_and_the_log_says_so_once() -> None:
     ]
 
 
+class BadGate:
+    name = "BadGate"
+
+    def pre_enqueue(self, pod: Any) -> Any:
+        if pod.name == "odd":
+            return True
+        raise RuntimeError("no such label")
+
+
+def test_the_log_says_once_that_pre_enqueue_raises_and_the_queue_why_each_pod_is_kept_out() -> None:
+    enabled = {"multiPoint": {"enabled": [{"name": "BadGate"}]}}
+    configuration = Configuration.from_mapping({"profiles": [{"plugins": enabled}]})
+    world = World(scheduler=Scheduler(configuration, plugins={"BadGate": lambda _args, _version: BadGate()}))
+    world.create_node("n1", 9)
+    for name in ("a", "odd", "b"):
+        world.create_pod(name, 1)
+    notes = [
+        f"{each.text}: {each.why}"
+        for event in world.backlog
+        for each in world.machine.take(event, world.now)
+        if isinstance(each, Note)
+    ]
+    assert notes == ["Pods whose PreEnqueue fails stay pending: plugin BadGate failed: RuntimeError('no such label')"]
+    reasons = {}
+    for name in ("a", "odd"):
+        found = world.machine.parts.queue.find(f"default/{name}")
+        assert found is not None
+        reasons[name] = found[1].gating_reason
+    assert reasons["a"] == "it failed: RuntimeError('no such label')"
+    assert "pre_enqueue returned the bool True; it must return a Verdict" in reasons["odd"]
+
+
 class Unblamed:
     """No frame of its method has a `self`, so nobody can tell which plugin raised."""
 

@@ -51,6 +51,24 @@ def test_a_node_that_is_too_small_even_when_empty_is_not_named() -> None:
     assert orders(node("n1"), pod("new", "6")) == []
 
 
+def test_a_node_that_allows_no_pods_is_not_named() -> None:
+    closed = node("n1")
+    closed["status"]["allocatable"]["pods"] = "0"
+    assert orders(closed, pod("new", "1")) == []
+
+
+def test_a_node_without_the_label_of_a_spread_needs_it_and_no_larger_skew() -> None:
+    spread = [
+        {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+        for key in ("zone", "rack")
+    ]
+    new = pod("new", "1", topologySpreadConstraints=spread)
+    elsewhere = (node("n2", cpu="1", labels={"zone": "b", "rack": "b"}), pod("a", "1", "n2"))
+    found = orders(node("n1", labels={"rack": "a"}), *elsewhere, new)
+    assert found[0] == ("label n1 with zone, a value of its own",)
+    assert _fits(node("n1", labels={"rack": "a", "zone": "a"}), *elsewhere, new)
+
+
 def test_a_node_that_is_ill_and_tainted_needs_both() -> None:
     ill = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
