@@ -162,7 +162,9 @@ class Machine:
     @property
     def has_work(self) -> bool:
         """Whether `next` has something to do now."""
-        return (self._can_try and self.parts.queue.has_next) or any(each.is_ready() for each in self._lists)
+        if self._lists and any(each.is_ready() for each in self._lists):
+            return True
+        return self.parts.queue.has_next and self._can_try
 
     @property
     def _can_try(self) -> bool:
@@ -172,7 +174,8 @@ class Machine:
     def next(self, now: float) -> Commands:
         """Applies one slice of a list, and tries the next pod of the queue, if there is one. Raises the error of a page
         that cannot be read; the kind must then be listed again."""
-        self._apply_slice(now)
+        if self._lists:
+            self._apply_slice(now)
         if self._can_try:
             queued = self.parts.queue.pop()
             if queued is not None:
@@ -509,10 +512,14 @@ class Machine:
 
     def _out(self, now: float) -> Commands:
         parts = self.parts
-        while decided := parts.permits.decided():  # a plugin may decide about other pods meanwhile
-            for decision in decided:
+        while parts.permits.has_decided:  # a plugin may decide about other pods meanwhile
+            for decision in parts.permits.decided():
                 binding.decide_permit(parts, decision.uid, decision.plugin, decision.message, now)
-        commands = (*parts.out, *parts.writes.to_send(now, self._with_version))
+        if parts.writes.has_waiting:
+            parts.out.extend(parts.writes.to_send(now, self._with_version))
+        if not parts.out:
+            return ()
+        commands = tuple(parts.out)
         parts.out.clear()
         return commands
 

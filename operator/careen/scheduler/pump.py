@@ -87,8 +87,9 @@ class Pump:
 
     def _carry_out(self, commands: Commands) -> None:
         assert self._writer is not None
-        self._writer.carry_out(commands)
-        if self.machine.has_work and not self._is_scheduled and not self._is_stopped:
+        if commands:
+            self._writer.carry_out(commands)
+        if not self._is_scheduled and not self._is_stopped and self.machine.has_work:
             self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self._slice)
 
