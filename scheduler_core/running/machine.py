@@ -128,6 +128,12 @@ class Machine:
         self._waiting_flushed_at: float | None = None
         self._broken = BrokenPlugins()
         self._next_start = 0
+        configuration = scheduler.configuration
+        self._sampling_profiles = frozenset(
+            profile.scheduler_name
+            for profile in configuration.profiles
+            if 0 < configuration.nodes_percentage(profile) < 100
+        )
         self._asking = Asking(ahead)
         self._is_trying = False
         self._began = 0.0
@@ -384,10 +390,7 @@ class Machine:
 
     def _search(self, profile_name: str) -> Search | None:
         """None checks every node: what kube-scheduler leaves out without a percentageOfNodesToScore may be better."""
-        configuration = self.parts.scheduler.configuration
-        profile = configuration.profile(profile_name)
-        percentage = 0 if profile is None else configuration.nodes_percentage(profile)
-        return Search(self._next_start) if 0 < percentage < 100 else None
+        return Search(self._next_start) if profile_name in self._sampling_profiles else None
 
     def _show(
         self,
