@@ -29,6 +29,7 @@ class SchedulerMetrics(Collector):
         """`measures`: of extension points, plugins and events."""
         self.measures = measures
         self._changes: list[Change] = []
+        self._handled: list[tuple[list[Change], float]] = []  # until `show`: between two pods, caches are cold
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._registry.register(self)
@@ -80,7 +81,10 @@ class SchedulerMetrics(Collector):
             "pods": sizes["pods"],
             "assumed_pods": len(machine.parts.bindings),
         }
+        handled, self._handled = self._handled, []
         if self.measures is not None:
+            for changes, seconds in handled:
+                self.measures.handled(changes, seconds)
             self.measures.sum_up(machine.parts.scheduler)
 
     def elects(self, lease: str, is_leader: Callable[[], bool]) -> None:
@@ -103,9 +107,8 @@ class SchedulerMetrics(Collector):
 
     def handled(self, seconds: float) -> None:
         """The machine took an event."""
-        changes, self._changes = self._changes, []
-        if self.measures is not None:
-            self.measures.handled(changes, seconds)
+        self._handled.append((self._changes, seconds))
+        self._changes = []
 
     def took(self, seconds: float) -> None:
         """The machine's last step."""

@@ -91,10 +91,13 @@ class Lane:
 
     def _give_up(self) -> None:
         """One timer for all requests: nearly all have their answer long before it."""
-        loop = asyncio.get_running_loop()
-        while (first := next(iter(self._unanswered), None)) is not None and first.deadline <= loop.time():
+        self._timer, loop = None, asyncio.get_running_loop()
+        first = next(iter(self._unanswered), None)
+        if first is None:
+            return
+        self._timer = loop.call_at(first.deadline, self._give_up)  # at once, for the next one, if this one is late
+        if first.deadline <= loop.time():
             first.give_up()
-        self._timer = None if first is None else loop.call_at(first.deadline, self._give_up)
 
     def close(self) -> None:
         if self._timer is not None:
