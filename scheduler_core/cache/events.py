@@ -29,12 +29,13 @@ class Item(Value):
 
 
 class WatchEvent(Value):
-    """ADDED, MODIFIED, DELETED or BOOKMARK of one object."""
+    """ADDED, MODIFIED, DELETED or BOOKMARK of one object. `line`: the API server's text, if it was read from one."""
 
     type: str
     kind: str
     api_version: str
     item: Item
+    line: bytes = b""
 
 
 class Listing(Value):
@@ -61,7 +62,8 @@ class Sync(Value):
         expect_fields(self)
 
 
-Event = bytes | Mapping[str, Any] | Sync
+Event = bytes | Mapping[str, Any] | Sync | WatchEvent
+"""A WatchEvent was read by `read_event` before."""
 
 
 class UnusableEventError(ValueError):
@@ -106,6 +108,8 @@ _PAGE: Final = msgspec.json.Decoder(RawPage)
 
 def read_event(event: Event) -> WatchEvent | Listing:
     """Raises UnusableEventError for anything else."""
+    if isinstance(event, WatchEvent):
+        return event
     if isinstance(event, Sync):
         return Listing(event.kind, "", _of_pages(event))
     try:
@@ -132,7 +136,7 @@ def _read_pod(event: bytes) -> WatchEvent | None:
     pod = line.object
     if pod.kind != "Pod" or line.type not in _OF_OBJECTS:
         return None
-    return WatchEvent(line.type, "Pod", pod.api_version, _item_of(pod.metadata, pod))
+    return WatchEvent(line.type, "Pod", pod.api_version, _item_of(pod.metadata, pod), event)
 
 
 def _read_any(event: bytes) -> WatchEvent | Listing:
@@ -141,7 +145,7 @@ def _read_any(event: bytes) -> WatchEvent | Listing:
         items = [_raw_item(raw) for raw in _PAGE.decode(event).items or ()]
         return Listing(line.kind.removesuffix("List"), line.api_version, iter((items,)))
     head = _HEAD.decode(line.object)
-    return _event(line.type, head, line.object)
+    return _event(line.type, head, line.object, event)
 
 
 def _read_mapping(event: Mapping[str, Any]) -> WatchEvent | Listing:
@@ -153,12 +157,12 @@ def _read_mapping(event: Mapping[str, Any]) -> WatchEvent | Listing:
     return _event(event.get("type"), msgspec.convert(written, _Head), written)
 
 
-def _event(kind_of_event: Any, head: _Head, written: Any) -> WatchEvent:
+def _event(kind_of_event: Any, head: _Head, written: Any, line: bytes = b"") -> WatchEvent:
     if kind_of_event not in CHANGES and kind_of_event not in (DELETED, BOOKMARK):
         raise UnusableEventError(f"an event of type {kind_of_event!r} contains no change of an object")
     if not head.kind:
         raise UnusableEventError("the object of the event has no kind")
-    return WatchEvent(kind_of_event, head.kind, head.api_version, _of_head(head, written))
+    return WatchEvent(kind_of_event, head.kind, head.api_version, _of_head(head, written), line)
 
 
 def _of_pages(sync: Sync) -> Iterator[list[Item]]:

@@ -117,4 +117,4 @@ class PluginSet(Value):
     weights: Mapping[str, int]
 
     def at(self, point: str) -> tuple[Any, ...]:
-        return tuple(self.plugins[name] for name in self.by_point.get(point, ()))
+        return tuple(map(self.plugins.__getitem__, self.by_point.get(point, ())))

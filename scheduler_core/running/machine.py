@@ -134,6 +134,12 @@ class Machine:
         self._waiting_flushed_at: float | None = None
         self._broken = BrokenPlugins()
         self._next_start = 0
+        configuration = scheduler.configuration
+        self._sampling_profiles = frozenset(
+            profile.scheduler_name
+            for profile in configuration.profiles
+            if 0 < configuration.nodes_percentage(profile) < 100
+        )
         self._asking = Asking(ahead)
         self._is_trying = False
         self._began = 0.0
@@ -168,7 +174,9 @@ class Machine:
     @property
     def has_work(self) -> bool:
         """Whether `next` has something to do now."""
-        return (self._can_try and self.parts.queue.has_next) or any(each.is_ready() for each in self._lists)
+        if self._lists and any(each.is_ready() for each in self._lists):
+            return True
+        return self.parts.queue.has_next and self._can_try
 
     @property
     def _can_try(self) -> bool:
@@ -178,7 +186,8 @@ class Machine:
     def next(self, now: float) -> Commands:
         """Applies one slice of a list, and tries the next pod of the queue, if there is one. Raises the error of a page
         that cannot be read; the kind must then be listed again."""
-        self._apply_slice(now)
+        if self._lists:
+            self._apply_slice(now)
         if self._can_try:
             queued = self.parts.queue.pop()
             if queued is not None:
@@ -387,10 +396,7 @@ class Machine:
 
     def _search(self, profile_name: str) -> Search | None:
         """None checks every node: what kube-scheduler leaves out without a percentageOfNodesToScore may be better."""
-        configuration = self.parts.scheduler.configuration
-        profile = configuration.profile(profile_name)
-        percentage = 0 if profile is None else configuration.nodes_percentage(profile)
-        return Search(self._next_start) if 0 < percentage < 100 else None
+        return Search(self._next_start) if profile_name in self._sampling_profiles else None
 
     def _show(
         self,
@@ -520,10 +526,14 @@ class Machine:
 
     def _out(self, now: float) -> Commands:
         parts = self.parts
-        while decided := parts.permits.decided():  # a plugin may decide about other pods meanwhile
-            for decision in decided:
+        while parts.permits.has_decided:  # a plugin may decide about other pods meanwhile
+            for decision in parts.permits.decided():
                 binding.decide_permit(parts, decision.uid, decision.plugin, decision.message, now)
-        commands = (*parts.out, *parts.writes.to_send(now, self._with_version))
+        if parts.writes.has_waiting:
+            parts.out.extend(parts.writes.to_send(now, self._with_version))
+        if not parts.out:
+            return ()
+        commands = tuple(parts.out)
         parts.out.clear()
         return commands
 

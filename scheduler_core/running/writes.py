@@ -35,6 +35,10 @@ class Writes:
     def in_flight(self) -> tuple[Write, ...]:
         return tuple(sent.write for sent in self._flying.values())
 
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
     def has(self, kind: type, uid: str) -> bool:
         """Whether a write of this kind is in flight or waits."""
         flying = self._flying.get(uid)

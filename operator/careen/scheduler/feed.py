@@ -14,7 +14,7 @@ from careen.cluster.reflector.watch_lines import next_of
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from careen.scheduler.pump import Pump
-from scheduler_core.cache.events import Sync
+from scheduler_core.cache.events import Sync, WatchEvent
 
 _UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -76,9 +76,9 @@ class SchedulerFeed:
         self.missing.discard(kind)
         self.heard(kind)
 
-    async def changed(self, kind: str, line: bytes) -> None:
+    async def changed(self, kind: str, event: WatchEvent) -> None:
         del kind
-        self._pump.take(line)
+        self._pump.take(event)
 
     def heard(self, kind: str) -> None:
         self.troubles.pop(kind, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
@@ -22,22 +23,40 @@ _POINTS: Final = tuple(0.0001 * 2**power for power in range(12))
 _PLUGINS: Final = tuple(0.00001 * 1.5**power for power in range(20))
 
 
-class DurationHistogram:
-    """For what is observed several times in each cycle: prometheus_client's histogram takes three locks each time."""
+class LabelledCounter:
+    """A counter. prometheus_client's takes a lock and two of its objects each time, and each pod counts five."""
+
+    def __init__(self, name: str, text: str, labels: tuple[str, ...] = ()) -> None:
+        self._family = partial(CounterMetricFamily, name, text, labels=labels)
+        self._rows: Counter[tuple[str, ...]] = Counter() if labels else Counter({(): 0})
+
+    def count(self, labels: tuple[str, ...] = ()) -> None:
+        self._rows[labels] += 1
+
+    def family(self) -> Metric:
+        """Prometheus asks from another thread."""
+        family = self._family()
+        for labels, number in list(self._rows.items()):
+            family.add_metric(labels, number)
+        return family
+
+
+class Distribution:
+    """A histogram. prometheus_client's takes three locks each time, and each cycle observes a dozen durations."""
 
     def __init__(self, name: str, text: str, labels: tuple[str, ...], bounds: tuple[float, ...]) -> None:
         self._name = name
         self._text = text
         self._labels = labels
         self._bounds = bounds
-        self._rows: dict[tuple[str, ...], list[float]] = {}
+        self._rows: dict[tuple[str, ...], list[float]] = {} if labels else {(): [0.0] * (len(bounds) + 2)}
 
-    def observe(self, labels: tuple[str, ...], seconds: float) -> None:
+    def observe(self, labels: tuple[str, ...], amount: float) -> None:
         row = self._rows.get(labels)
         if row is None:
             row = self._rows[labels] = [0.0] * (len(self._bounds) + 2)
-        row[bisect_left(self._bounds, seconds)] += 1
-        row[-1] += seconds
+        row[bisect_left(self._bounds, amount)] += 1
+        row[-1] += amount
 
     def family(self) -> Metric:
         """Prometheus asks from another thread."""
@@ -60,19 +79,20 @@ class Measures:
         self._chance = chance
         self._scheduler: Scheduler | None = None
         self._timed: tuple[Scheduler, Scheduler] | None = None
-        self._points = DurationHistogram(
+        self._points = Distribution(
             "scheduler_framework_extension_point_duration_seconds",
             "All plugins of one extension point in one cycle.",
             ("extension_point", "status", "profile"),
             _POINTS,
         )
-        self._plugins = DurationHistogram(
+        self.point: Callable[[tuple[str, str, str], float], None] = self._points.observe
+        self._plugins = Distribution(
             "scheduler_plugin_execution_duration_seconds",
             "One call of a plugin, in a tenth of the cycles.",
             ("plugin", "extension_point", "status"),
             _PLUGINS,
         )
-        self._events = DurationHistogram(
+        self._events = Distribution(
             "scheduler_event_handling_duration_seconds", "One event of a watch.", ("event",), _POINTS
         )
         self._cycles: Counter[_Asked] = Counter()
@@ -89,10 +109,7 @@ class Measures:
             return self._timed[1]  # a new process should show the metric soon
         return self._timed[self._chance() < _SAMPLED]
 
-    # ---- calls of the timed scheduler ----
-
-    def point(self, labels: tuple[str, str, str], seconds: float) -> None:
-        self._points.observe(labels, seconds)
+    # ---- calls of the timed scheduler, as is `point` ----
 
     def plugin(self, plugin: str, point: str, status: str, seconds: float) -> None:
         self._plugins.observe((plugin, point, status), seconds)

@@ -6,20 +6,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from careen.scheduler.measures import Measures
+from careen.scheduler.measures import Distribution, LabelledCounter, Measures
 from scheduler_core.cache.changes import Change
 from scheduler_core.running.commands import Count
 from scheduler_core.running.machine import Attempt, Machine
 
 _FAST: Final = tuple(0.001 * 2**power for power in range(15))
 _SLI: Final = tuple(0.01 * 2**power for power in range(20))
-_ATTEMPTS: Final = (1, 2, 4, 8, 16)
-_VICTIMS: Final = (1, 2, 4, 8, 16, 32, 64)
+_ATTEMPTS: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
+_VICTIMS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
 class SchedulerMetrics(Collector):
@@ -29,6 +29,7 @@ class SchedulerMetrics(Collector):
         """`measures`: of extension points, plugins and events."""
         self.measures = measures
         self._changes: list[Change] = []
+        self._handled: list[tuple[list[Change], float]] = []  # until `show`: between two pods, caches are cold
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._registry.register(self)
@@ -40,57 +41,34 @@ class SchedulerMetrics(Collector):
         self._leads: Callable[[], bool] | None = None
         self._lease = ""
         self._attempt: Attempt | None = None
-        self._tried = Counter(
-            "scheduler_schedule_attempts", "Tries to place a pod.", ["result", "profile"], registry=self._registry
-        )
-        self._seconds = Histogram(
+        self._tried = LabelledCounter("scheduler_schedule_attempts", "Tries to place a pod.", ("result", "profile"))
+        self._seconds = Distribution(
             "scheduler_scheduling_attempt_duration_seconds",
             "A cycle with everything before the binding.",
-            ["result", "profile"],
-            buckets=_FAST,
-            registry=self._registry,
+            ("result", "profile"),
+            _FAST,
         )
-        self._algorithm = Histogram(
-            "scheduler_scheduling_algorithm_duration_seconds",
-            "A cycle.",
-            buckets=_FAST,
-            registry=self._registry,
-        )
-        self._sli = Histogram(
+        self._algorithm = Distribution("scheduler_scheduling_algorithm_duration_seconds", "A cycle.", (), _FAST)
+        self._sli = Distribution(
             "scheduler_pod_scheduling_sli_duration_seconds",
             "From the pod's first entry into the queue until it was bound.",
-            ["attempts"],
-            buckets=_SLI,
-            registry=self._registry,
+            ("attempts",),
+            _SLI,
         )
-        self._attempts = Histogram(
-            "scheduler_pod_scheduling_attempts",
-            "Tries of a pod that was bound.",
-            buckets=_ATTEMPTS,
-            registry=self._registry,
+        self._attempts = Distribution(
+            "scheduler_pod_scheduling_attempts", "Tries of a pod that was bound.", (), _ATTEMPTS
         )
-        self._preemptions = Counter(
-            "scheduler_preemption_attempts", "Cycles in which DefaultPreemption ran.", registry=self._registry
+        self._preemptions = LabelledCounter("scheduler_preemption_attempts", "Cycles in which DefaultPreemption ran.")
+        self._permits = Distribution(
+            "scheduler_permit_wait_duration_seconds", "How long a pod waited for Permit plugins.", ("result",), _FAST
         )
-        self._permits = Histogram(
-            "scheduler_permit_wait_duration_seconds",
-            "How long a pod waited for Permit plugins.",
-            ["result"],
-            buckets=_FAST,
-            registry=self._registry,
-        )
-        self._switched_off = Counter(
+        self._switched_off = LabelledCounter(
             "scheduler_plugins_switched_off",
             "Plugins that only score and raised three times in a row. kube-scheduler has no such metric.",
-            ["plugin"],
-            registry=self._registry,
+            ("plugin",),
         )
-        self._requests = Counter(
-            "rest_client_requests", "Writes, by the answer.", ["code", "method", "host"], registry=self._registry
-        )
-        self._victims = Histogram(
-            "scheduler_preemption_victims", "Victims of a preemption.", buckets=_VICTIMS, registry=self._registry
-        )
+        self._requests = LabelledCounter("rest_client_requests", "Writes, by the answer.", ("code", "method", "host"))
+        self._victims = Distribution("scheduler_preemption_victims", "Victims of a preemption.", (), _VICTIMS)
 
     def show(self, machine: Machine) -> None:
         """Keeps the sizes of queue and cache for the next scrapes, which come from another thread."""
@@ -103,7 +81,10 @@ class SchedulerMetrics(Collector):
             "pods": sizes["pods"],
             "assumed_pods": len(machine.parts.bindings),
         }
+        handled, self._handled = self._handled, []
         if self.measures is not None:
+            for changes, seconds in handled:
+                self.measures.handled(changes, seconds)
             self.measures.sum_up(machine.parts.scheduler)
 
     def elects(self, lease: str, is_leader: Callable[[], bool]) -> None:
@@ -126,9 +107,8 @@ class SchedulerMetrics(Collector):
 
     def handled(self, seconds: float) -> None:
         """The machine took an event."""
-        changes, self._changes = self._changes, []
-        if self.measures is not None:
-            self.measures.handled(changes, seconds)
+        self._handled.append((self._changes, seconds))
+        self._changes = []
 
     def took(self, seconds: float) -> None:
         """The machine's last step."""
@@ -139,27 +119,27 @@ class SchedulerMetrics(Collector):
         result = attempt.outcome
         if attempt.began is not None:  # earlier, if an extender or a plugin was asked beside the machine
             seconds += attempt.at - attempt.began
-        self._tried.labels(result, profile).inc()
-        self._seconds.labels(result, profile).observe(seconds)
-        self._algorithm.observe(seconds)
+        self._tried.count((result, profile))
+        self._seconds.observe((result, profile), seconds)
+        self._algorithm.observe((), seconds)
 
     def counted(self, count: Count) -> None:
-        if count.metric == "preemption_attempts_total":
-            self._preemptions.inc()
-        elif count.metric == "preemption_victims":
-            self._victims.observe(count.amount)
-        elif count.metric == "pod_scheduling_attempts":
-            self._attempts.observe(count.amount)
+        if count.metric == "pod_scheduling_attempts":
+            self._attempts.observe((), count.amount)
         elif count.metric == "pod_scheduling_sli_duration_seconds":
-            self._sli.labels(count.label).observe(count.amount)
+            self._sli.observe((count.label,), count.amount)
+        elif count.metric == "preemption_attempts_total":
+            self._preemptions.count()
+        elif count.metric == "preemption_victims":
+            self._victims.observe((), count.amount)
         elif count.metric == "permit_wait_duration_seconds":
-            self._permits.labels(count.label).observe(count.amount)
+            self._permits.observe((count.label,), count.amount)
         elif count.metric == "plugins_switched_off_total":
-            self._switched_off.labels(count.label).inc()
+            self._switched_off.count((count.label,))
 
     def requested(self, method: str, host: str, status: int) -> None:
         """A write was answered; status 0 without an answer."""
-        self._requests.labels(str(status) if status else "<error>", method, host).inc()
+        self._requests.count((str(status) if status else "<error>", method, host))
 
     # ---- a call of the registry ----
 
@@ -201,5 +181,18 @@ class SchedulerMetrics(Collector):
             )
             leads.add_metric([self._lease], float(self._leads()))
             yield leads
+        for each in (
+            self._tried,
+            self._seconds,
+            self._algorithm,
+            self._sli,
+            self._attempts,
+            self._preemptions,
+            self._permits,
+            self._switched_off,
+            self._requests,
+            self._victims,
+        ):
+            yield each.family()
         if self.measures is not None:
             yield from self.measures.collect()

@@ -87,17 +87,21 @@ class Pump:
 
     def _carry_out(self, commands: Commands) -> None:
         assert self._writer is not None
-        self._writer.carry_out(commands)
-        if self.machine.has_work and not self._is_scheduled and not self._is_stopped:
+        if commands:
+            self._writer.carry_out(commands)
+        if not self._is_scheduled and not self._is_stopped and self.machine.has_work:
             self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self._slice)
 
     def _slice(self) -> None:
         assert self._writer is not None
         self._is_scheduled = False
+        self._news.set()  # whoever waits goes on after the slice
         now = self._monotonic()
         end = now + SLICE_SECONDS
-        while now < end and not self._is_stopped and self.machine.has_work and self._writer.backlog < MOST_BACKLOG:
+        while now < end and not self._is_stopped and self._writer.backlog < MOST_BACKLOG:
+            if not self.machine.has_work:
+                return
             try:
                 commands = self.machine.next(now)
             except UnusableEventError:  # whoever waits for the list sees that its pages were not read to the end
@@ -106,6 +110,5 @@ class Pump:
             self._metrics.took(after - now)
             self._writer.carry_out(commands)
             now = after
-        self._news.set()
         if self._writer.backlog < MOST_BACKLOG:
             self._carry_out(())

@@ -33,8 +33,8 @@ from scheduler_core.running.failures import WriteOutcome
 MOST_EVENTS: Final = 20_000
 """Events that may wait, 10 MiB. Then they are dropped, and counted."""
 LATER_SECONDS: Final = 0.1
-"""So long Events and figures wait for others: what nobody waits for is done at once for several pods, because the
-processor's caches are cold after each wait."""
+"""So long Events wait for others: what nobody waits for is done at once for several pods, because the processor's
+caches are cold after each wait."""
 _MANY_BINDINGS: Final = 8
 _EVENTS_BESIDE: Final = 10
 """Events that are sent every `LATER_SECONDS` while more than `_MANY_BINDINGS` have no answer: an Event costs the API
@@ -70,17 +70,15 @@ class Writer:
         self._monotonic = monotonic
         self._now = now
         self._answered = answered
-        self._counted = counted
         self._requested = requested
         self._handlers: Mapping[type[Command], Callable[[Any], None]] = {
             Note: noted,
-            Count: self._count,
+            Count: counted,
             AskExtender: asked,
             PostPodEvent: self._collect,
         }
         self._host = server.authority
         self._collected: deque[tuple[PostPodEvent, datetime]] = deque()
-        self._figures: list[Callable[[], None]] = []
         self._later: asyncio.TimerHandle | None = None
         self.dropped_events = 0
 
@@ -123,7 +121,7 @@ class Writer:
         call = left[0]
 
         def done(answer: HttpAnswer) -> None:
-            self._count_request(call.method, answer)
+            self._requested(call.method, self._host, answer.status)
             result = outcome(command, answer)
             if len(left) > 1 and 200 <= answer.status < 300 and result.is_complete:
                 self._send(command, left[1:])
@@ -141,24 +139,13 @@ class Writer:
         self._collected.append((event, self._now()))
         self._catch_up_later()
 
-    def _count(self, count: Count) -> None:
-        self._figures.append(partial(self._counted, count))
-        self._catch_up_later()
-
-    def _count_request(self, method: str, answer: HttpAnswer) -> None:
-        self._figures.append(partial(self._requested, method, self._host, answer.status))
-        self._catch_up_later()
-
     def _catch_up_later(self) -> None:
         if self._later is None:
             self._later = asyncio.get_running_loop().call_later(LATER_SECONDS, self.catch_up)
 
     def catch_up(self) -> None:
-        """Counts what was not counted yet, and sends Events."""
+        """Sends Events."""
         self._later = None
-        figures, self._figures = self._figures, []
-        for count in figures:
-            count()
         self._post(_EVENTS_BESIDE if self._lanes[Bind].unanswered > _MANY_BINDINGS else len(self._collected))
         if self._collected:
             self._catch_up_later()
@@ -169,4 +156,7 @@ class Writer:
             event, at = self._collected.popleft()
             call = self._events.call(event, now, at)
             # An Event that was not written is not worth a second request.
-            self._event_lane.send(call, partial(self._count_request, call.method))
+            self._event_lane.send(call, partial(self._count_event, call.method))
+
+    def _count_event(self, method: str, answer: HttpAnswer) -> None:
+        self._requested(method, self._host, answer.status)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from scheduler_core import __version__
-from scheduler_core.cache.events import Event, Sync
+from scheduler_core.cache.events import Event, Sync, WatchEvent
 from scheduler_core.config.configuration import ExtenderSettings
 from scheduler_core.cycle import Scheduler
 from scheduler_core.extenders.protocol import ExtenderError, ExtenderTransport
@@ -115,7 +115,10 @@ class RecordedMachine(Machine):
             self._told(TakeList(at=now, kind=event.kind, list=self._lists_taken, decided=decided), commands)
             return commands
         commands = super().take(event, now)
-        self._told(Take(at=now, event=raw(event), is_text=isinstance(event, bytes), decided=decided), commands)
+        written: Any = event
+        if isinstance(event, WatchEvent):
+            written = event.line or {"type": event.type, "object": event.item.written}
+        self._told(Take(at=now, event=raw(written), is_text=isinstance(written, bytes), decided=decided), commands)
         return commands
 
     def next(self, now: float) -> Commands:

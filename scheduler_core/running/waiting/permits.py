@@ -42,6 +42,10 @@ class WaitingPods:
         """What was decided since the machine's last call."""
         return tuple(self._decided)
 
+    @property
+    def has_decided(self) -> bool:
+        return bool(self._decided)
+
     def decided(self) -> list[PermitDecision]:
         """Since the last call. For the machine."""
         found: list[PermitDecision] = []

@@ -13,7 +13,7 @@ from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import ClusterError
 from scheduler_core.cache.changes import Changes
 from scheduler_core.cache.cluster_cache import ClusterCache
-from scheduler_core.cache.events import Sync, UnusableEventError
+from scheduler_core.cache.events import Sync, UnusableEventError, WatchEvent
 
 
 class Audience(Protocol):
@@ -108,13 +108,13 @@ class ClusterFeed:
                     return
             await asyncio.sleep(0)
 
-    async def changed(self, kind: str, line: bytes) -> None:
+    async def changed(self, kind: str, event: WatchEvent) -> None:
         """Applies one event of a watch."""
         async with self.one_at_a_time:
-            self._audience.before(kind, line)
-            self._audience.after(kind, has_changed=bool(self.cache.apply(line)))
+            self._audience.before(kind, event.line)
+            self._audience.after(kind, has_changed=bool(self.cache.apply_read(event)))
         self.events += 1
-        self.bytes += len(line)
+        self.bytes += len(event.line)
 
     def heard(self, kind: str) -> None:
         """The kind is received without an error."""

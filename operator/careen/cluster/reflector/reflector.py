@@ -16,7 +16,7 @@ import msgspec
 
 from careen.cluster.reflector.initial_events import QUERY, InitialEvents
 from careen.cluster.reflector.streams import Streams
-from careen.cluster.reflector.watch_lines import Said, is_further, lines_of, read_line
+from careen.cluster.reflector.watch_lines import Said, is_further, lines_of, read_change, read_line
 from careen.cluster.wire.answers import asked_for
 from careen.cluster.wire.api import ClusterApi
 from careen.cluster.wire.errors import (
@@ -30,6 +30,7 @@ from careen.cluster.wire.errors import (
     UnreadableAnswer,
 )
 from careen.cluster.wire.transport import Request
+from scheduler_core.cache.events import WatchEvent, read_event
 from scheduler_core.values import Value
 
 WATCH_SECONDS: Final = 300  # at least; client-go asks for 5 to 10 minutes as well
@@ -61,8 +62,8 @@ class Sink(Protocol):
         """Takes all objects of a kind. If `pages` raises an error, the list is incomplete."""
         ...
 
-    async def changed(self, kind: str, line: bytes) -> None:
-        """Takes one event: an object was added, changed or deleted. `line` is the API server's JSON."""
+    async def changed(self, kind: str, event: WatchEvent) -> None:
+        """Takes one event: an object was added, changed or deleted."""
         ...
 
     def heard(self, kind: str) -> None:
@@ -150,7 +151,7 @@ class Reflector:
                 try:
                     await self._sink.listed(self._source.kind, initial.pages())
                     for line in initial.late:
-                        await self._sink.changed(self._source.kind, line)
+                        await self._sink.changed(self._source.kind, _event(line))
                 except ValueError as error:
                     raise UnreadableAnswer(f"{what}: {error}") from error
                 self._sink.heard(self._source.kind)
@@ -221,18 +222,24 @@ class Reflector:
         what = f"GET {path}?watch"
         asked = asked_for(path)
         async for line in lines:
-            said = read_line(line, asked.kind, asked.api_version, what)
-            if said.said is Said.TOO_OLD:
-                raise _gone(what, said.why)
-            if said.said is Said.FAILED:
-                raise ServerFailed(what, status=500, reason="", message=said.why, retry_after_seconds=None)
-            if said.said is Said.CHANGE:
-                try:
-                    await self._sink.changed(self._source.kind, line)
-                except ValueError as error:
-                    raise UnreadableAnswer(f"{what}: {error}") from error
+            event = read_change(line, asked.kind, asked.api_version)
+            if event is not None:
+                version = str(event.item.version)
+            else:
+                said = read_line(line, asked.kind, asked.api_version, what)
+                if said.said is Said.TOO_OLD:
+                    raise _gone(what, said.why)
+                if said.said is Said.FAILED:
+                    raise ServerFailed(what, status=500, reason="", message=said.why, retry_after_seconds=None)
+                version = said.version or position
+            try:
+                if event is not None or said.said is Said.CHANGE:
+                    await self._sink.changed(self._source.kind, event or _event(line))
+            except ValueError as error:
+                raise UnreadableAnswer(f"{what}: {error}") from error
             self._sink.heard(self._source.kind)
-            position = said.version if said.version and is_further(said.version, position) else position
+            if is_further(version, position):
+                position = version
             yield position
 
 
@@ -254,6 +261,13 @@ class _Watch:
         finally:
             await taken.aclose()
             await lines.aclose()
+
+
+def _event(line: bytes) -> WatchEvent:
+    """Raises ValueError for a line that `read_line` calls a change, but that is none."""
+    event = read_event(line)
+    assert isinstance(event, WatchEvent)
+    return event
 
 
 class _NotServedError(Exception):

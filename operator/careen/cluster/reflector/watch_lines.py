@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from careen.cluster.wire.errors import UnreadableAnswer
+from scheduler_core.cache.events import BOOKMARK, UnusableEventError, WatchEvent, read_event
 from scheduler_core.values import Value
 
 # etcd takes no object above 1.5 MiB; as JSON, with its managed fields, an object may be several times longer.
@@ -79,6 +80,17 @@ async def next_of(stream: AsyncIterator[bytes]) -> bytes | None:
         return await stream.__anext__()
     except StopAsyncIteration:
         return None
+
+
+def read_change(line: bytes, kind: str, api_version: str) -> WatchEvent | None:
+    """The event, if the line plainly has a change of such an object; of any other line `read_line` says what it is."""
+    try:
+        event = read_event(line)
+    except UnusableEventError:
+        return None
+    if not isinstance(event, WatchEvent) or event.type == BOOKMARK or event.item.version is None:
+        return None
+    return event if event.kind == kind and event.api_version in ("", api_version) else None
 
 
 def read_line(line: bytes, kind: str, api_version: str, what: str) -> WatchLine:

@@ -57,6 +57,8 @@ class Lane:
         self._free: list[_Connection] = []
         self._open: set[_Connection] = set()
         self._waiting: deque[_Pending] = deque()
+        self._unanswered: dict[_Pending, None] = {}  # the earliest deadline first
+        self._timer: asyncio.TimerHandle | None = None
         self._opening = 0
         self._failures = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -76,12 +78,30 @@ class Lane:
 
     def send(self, call: HttpCall, done: Done) -> None:
         """Calls `done` once, from the loop."""
-        pending = _Pending(call, done)
-        pending.timer = asyncio.get_running_loop().call_later(self._deadline, pending.give_up)
-        self._waiting.append(pending)
-        self._go_on()
+        loop = asyncio.get_running_loop()
+        pending = _Pending(call, done, self._unanswered, loop.time() + self._deadline)
+        self._unanswered[pending] = None
+        if self._timer is None:
+            self._timer = loop.call_at(pending.deadline, self._give_up)
+        if self._free and not self._waiting:
+            self._free.pop().send(pending)
+        else:
+            self._waiting.append(pending)
+            self._go_on()
+
+    def _give_up(self) -> None:
+        """One timer for all requests: nearly all have their answer long before it."""
+        self._timer, loop = None, asyncio.get_running_loop()
+        first = next(iter(self._unanswered), None)
+        if first is None:
+            return
+        self._timer = loop.call_at(first.deadline, self._give_up)  # at once, for the next one, if this one is late
+        if first.deadline <= loop.time():
+            first.give_up()
 
     def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         for task in self._tasks:
             task.cancel()
         for connection in tuple(self._open):
@@ -119,7 +139,8 @@ class Lane:
         """For the connection: its answer is complete."""
         if connection in self._open:
             self._free.append(connection)
-            self._go_on()
+            if self._waiting:
+                self._go_on()
 
     def lost(self, connection: _Connection) -> None:
         """For the connection: it is closed."""
@@ -132,21 +153,21 @@ class Lane:
 class _Pending:
     """A request until its answer."""
 
-    __slots__ = ("call", "connection", "done", "is_over", "timer")
+    __slots__ = ("call", "connection", "deadline", "done", "is_over", "unanswered")
 
-    def __init__(self, call: HttpCall, done: Done) -> None:
+    def __init__(self, call: HttpCall, done: Done, unanswered: dict[_Pending, None], deadline: float) -> None:
         self.call = call
         self.done = done
+        self.deadline = deadline
+        self.unanswered = unanswered
         self.connection: _Connection | None = None
-        self.timer: asyncio.TimerHandle | None = None
         self.is_over = False
 
     def answer(self, answer: HttpAnswer) -> None:
         if self.is_over:
             return
         self.is_over = True
-        if self.timer is not None:
-            self.timer.cancel()
+        del self.unanswered[self]
         self.done(answer)
 
     def give_up(self) -> None:
@@ -164,7 +185,7 @@ class _Connection(asyncio.Protocol):
         self._lane = lane
         self._server = server
         self._transport: asyncio.Transport | None = None
-        self._parser: httptools.HttpResponseParser | None = None
+        self._parser = httptools.HttpResponseParser(self)
         self._pending: _Pending | None = None
         self._body: list[bytes] = []
         self._received = 0
@@ -173,8 +194,7 @@ class _Connection(asyncio.Protocol):
     def send(self, pending: _Pending) -> None:
         assert self._transport is not None
         self._pending, pending.connection = pending, self
-        self._parser, self._body, self._retry_after = httptools.HttpResponseParser(self), [], ""
-        self._received = 0
+        self._body, self._retry_after, self._received = [], "", 0
         call = pending.call
         if call.body is None:
             data = self._server.head(call.method, call.path)
@@ -193,7 +213,7 @@ class _Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop has classes of its own
 
     def data_received(self, data: bytes) -> None:
-        if self._parser is None or self._pending is None:  # nothing was asked
+        if self._pending is None:  # nothing was asked
             self.close()
             return
         self._received += len(data)
@@ -222,15 +242,15 @@ class _Connection(asyncio.Protocol):
         self._body.append(body)
 
     def on_message_complete(self) -> None:
-        pending, parser = self._pending, self._parser
-        self._pending = self._parser = None
+        pending, self._pending = self._pending, None
         assert pending is not None
-        assert parser is not None
         # Before the connection is free: the next request on it forgets this answer.
-        answer = HttpAnswer(status=parser.get_status_code(), body=b"".join(self._body), retry_after=self._retry_after)
+        answer = HttpAnswer(
+            status=self._parser.get_status_code(), body=b"".join(self._body), retry_after=self._retry_after
+        )
         if answer.status == 401:
             self._server.refused()
-        if parser.should_keep_alive():
+        if self._parser.should_keep_alive():
             self._lane.freed(self)
         else:
             self.close()

@@ -23,6 +23,7 @@ from careen.cluster.wire.client import connect
 from drydock.server.faults import FaultRates, seeded_faults
 from drydock.server.testing import RunningServer, running_server
 from scheduler_core import ClusterCache
+from scheduler_core.cache.events import WatchEvent, read_event
 from scheduler_core.snapshot.loading import load_pages
 from scheduler_core.testing.builders import a_node, a_pod
 from tests.careen.cluster.reflector.test_reflector import Silent, seen
@@ -160,7 +161,9 @@ async def test_while_a_page_is_awaited_other_kinds_change_and_nothing_is_deleted
     relist = asyncio.create_task(feed.listed("Pod", slow(page_of("old"))))
     await until(lambda: feed.cache.find_pod("default/new"))
     node = {"type": "ADDED", "object": {**a_node("n1").manifest, "apiVersion": "v1", "kind": "Node"}}
-    change = asyncio.create_task(feed.changed("Node", json.dumps(node).encode()))
+    event = read_event(json.dumps(node).encode())
+    assert isinstance(event, WatchEvent)
+    change = asyncio.create_task(feed.changed("Node", event))
     await until(change.done)
     assert feed.cache.snapshot().node_names == ("n1",)
     assert feed.cache.find_pod("default/gone")
