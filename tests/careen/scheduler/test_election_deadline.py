@@ -67,7 +67,7 @@ def test_a_renewal_without_an_answer_does_not_outlive_the_deadline() -> None:
     api, said = Api(hangs=True), list[str]()
     assert run_virtually(competes(api, said=said)) == (False, 10.0)
     assert api.asked == [0.0, 2.0]
-    assert said == ["the Lease kube-system/x cannot be read or written: no answer in time"]
+    assert said == ["the Lease kube-system/careen-scheduler cannot be read or written: no answer in time"]
 
 
 def test_a_leader_ends_at_the_deadline_and_not_a_retry_later() -> None:
