@@ -134,6 +134,21 @@ class FilterAllPlugin(Protocol):
 
 
 @runtime_checkable
+class FiltersBySpec(Protocol):
+    """If `filters_by_spec`, the verdict on a node depends only on the pod's spec, the plugin's settings, the node with
+    its pods, and objects of other kinds. Preemption then keeps what it found on a node for later pods with this spec.
+
+    A subclass with another `filter` must set `filters_by_spec` to False if that is not true of it.
+    """
+
+    filters_by_spec: bool
+
+    @property
+    def name(self) -> str: ...
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Verdict: ...
+
+
+@runtime_checkable
 class NodeRulePlugin(Protocol):
     """A plugin whose results for all nodes can be cached while the nodes stay the same: `filter_all`, `score_all` and
     `normalize` may read only the nodes, the plugin's settings and the pod's `node_key`, but no placed pods, other

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Protocol
 
 from msgspec import field
@@ -30,6 +30,11 @@ class Retrial(Protocol):
     ) -> Verdict:
         """SUCCESS if the pod fits both with and without the pods nominated to the node. `has_passed`: the node passed
         with other pods."""
+        ...
+
+    def question(self, state: CycleState, pod: Pod) -> Hashable | None:
+        """Equal for pods that get the same verdict on every node with the same pods, while objects of other kinds stay
+        the same. None if the verdict may depend on more, such as the pods of other nodes."""
         ...
 
     def counts_pods(self, state: CycleState) -> bool:

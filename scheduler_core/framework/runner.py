@@ -7,7 +7,7 @@ plugin runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from scheduler_core.framework.diagnosis import Diagnosis, Round
 from scheduler_core.framework.extension_points import (
     FilterAllPlugin,
     FilterPlugin,
+    FiltersBySpec,
     NodeRulePlugin,
     PostFilterResult,
     PreFilterExtensions,
@@ -103,6 +104,9 @@ class Runner:
         first = takewhile(lambda p: isinstance(p, NodeRulePlugin) and p.name in self._filters_all, self._filters)
         self._node_filters: tuple[Any, ...] = () if self._late_filters else tuple(first)
         self._filters_of_pods = self._filters[len(self._node_filters) :]
+        self._node_rules: tuple[Any, ...] = tuple(p for p in self._filters if isinstance(p, NodeRulePlugin))
+        by_spec = (*self._node_rules, *(p for p in self._filters if isinstance(p, FiltersBySpec) and p.filters_by_spec))
+        self._asks_more = frozenset(p.name for p in self._filters if p not in by_spec)
 
     # ---- PreEnqueue ----
 
@@ -226,7 +230,7 @@ class Runner:
         refused: dict[int, Verdict] = {}
         for node_name, pods in nominated.items():
             row = nodes.columns.row_of.get(node_name)
-            if row is not None and row in nodes.rows:
+            if row is not None and (nodes.is_all or row in nodes.rows):
                 verdict = self._beside(state, pod, nodes.snapshot.node_info(row, nodes.rules), pods)
                 if not verdict.is_success:
                     refused[row] = verdict
@@ -314,6 +318,13 @@ class Runner:
             return SUCCESS
         trial, fuller = self.with_nominated(state, pod, node_info, nominated)
         return SUCCESS if trial is state else self.filter_node(trial, pod, fuller)
+
+    def question(self, state: CycleState, pod: Pod) -> Hashable | None:
+        """Equal for pods that get the same verdict on every node with the same pods, while objects of other kinds stay
+        the same. None if the verdict may depend on more, such as the pods of other nodes."""
+        if self._late_filters or self._asks_more - state.skipped_filters or self.counts_pods(state):
+            return None
+        return self, pod.spec, *(p.node_key(pod) for p in self._node_rules)
 
     def counts_pods(self, state: CycleState) -> bool:
         """Whether `add_pod` and `remove_pod` have an effect."""

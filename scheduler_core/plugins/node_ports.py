@@ -25,6 +25,7 @@ class WantedPorts(Value):
 
 class NodePorts(Value):
     name: ClassVar[str] = "NodePorts"
+    filters_by_spec: ClassVar[bool] = True
 
     def skips(self, spec: PodSpec) -> bool:
         return not spec.host_ports

@@ -57,6 +57,7 @@ class NodeResourcesFit(Value):
     args: NodeResourcesFitArgs
     kube_version: KubeVersion
     name: ClassVar[str] = "NodeResourcesFit"
+    filters_by_spec: ClassVar[bool] = True
     prepares_by_spec: ClassVar[bool] = True
     prepares_late: ClassVar[tuple[str, ...]] = ("score",)
 

@@ -1,6 +1,7 @@
 """Tests the law of kept masks and columns. Plugins declare what theirs depend on: the nodes (`NodeRulePlugin`), the
-nodes and the requests on them (`UsageRulePlugin`), pods that a selector chooses (`Tally`). After any changes, a pod's
-cycle gives what it gives in a snapshot that was loaded anew and keeps nothing."""
+nodes and the requests on them (`UsageRulePlugin`), pods that a selector chooses (`Tally`), a node with its pods
+(`FiltersBySpec`). After any changes, a pod's cycle gives what it gives in a snapshot that was loaded anew and keeps
+nothing."""
 
 from __future__ import annotations
 
@@ -58,20 +59,29 @@ KINDS: dict[str, Json] = {
         "tolerations": [{"key": "dedicated", "operator": "Exists"}],
         "containers": [{"name": "c", "image": "web:1", "ports": [{"containerPort": 80, "hostPort": 80}]}],
     },
+    "urgent": {"priority": 10},
+    "urgent and choosy": {
+        "priority": 10,
+        "nodeSelector": {"disk": "ssd"},
+        "containers": [{"name": "c", "image": "web:1", "ports": [{"containerPort": 80, "hostPort": 80}]}],
+    },
     "stored": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
 }
 """The specs of equal pods; each kind has its own label `app`."""
 
 
 def pod_of(kind: str, name: str, node: str = "") -> Json:
-    requests = {"cpu": "1500m" if kind == "large" else "500m", "memory": "256Mi"}
+    cpu = "1500m" if kind == "large" else "3600m" if "urgent" in kind else "500m"
+    requests = {"cpu": cpu, "memory": "256Mi"}
     spec: Json = {"containers": [{"name": "c", "image": "web:1", "resources": {"requests": requests}}], **KINDS[kind]}
-    meta = {"name": name, "namespace": "default", "uid": f"{name}-{kind}", "labels": {"app": kind}}
+    meta = {"name": name, "namespace": "default", "uid": f"{name}-{kind}", "labels": {"app": kind.replace(" ", "-")}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": meta,
         "spec": {**spec, **({"nodeName": node} if node else {})},
+        # Which of several equal pods preemption spares depends on their order, which no list of pods shows.
+        "status": {"startTime": f"2026-01-01T00:00:0{name[1:]}Z"} if name in PODS else {},
     }
 
 
@@ -129,6 +139,7 @@ class Followed:
         self.objects: dict[tuple[str, str], Json] = {}
         for number, name in enumerate(NODES):
             self.put(node_of(name, zone="ab"[number % 2]))
+            self.put(pod_of("plain", PODS[number], name))
 
     def put(self, manifest: Json) -> None:
         key = manifest["kind"], manifest["metadata"]["name"]
@@ -159,7 +170,7 @@ class Followed:
         held = self.objects.get(("Pod", name))
         if held is not None:
             ready = {"type": "Ready", "status": str(is_ready)}
-            self.put({**held, "status": {"phase": "Running", "conditions": [ready]}})
+            self.put({**held, "status": {**held["status"], "phase": "Running", "conditions": [ready]}})
 
     def decides_as_one_read_anew(self) -> None:
         snapshot = self.cache.snapshot()

@@ -13,7 +13,9 @@ from scheduler_core.extenders.chain import ExtenderChain
 from scheduler_core.extenders.protocol import ExtenderError
 from scheduler_core.framework.extension_points import Nomination
 from scheduler_core.framework.verdict import SUCCESS, unresolvable
+from scheduler_core.plugins import default_preemption
 from scheduler_core.plugins.default_preemption import DefaultPreemption
+from scheduler_core.preemption.victims import select_victims
 from scheduler_core.snapshot.loading import load_objects
 from scheduler_core.testing.builders import a_budget, a_node, a_pod
 
@@ -212,6 +214,75 @@ def test_the_preemption_search_continues_while_all_candidates_violate_budgets() 
     guarded = [a_budget(f"b{number}").selecting(app=f"p{number}").allowing(0).manifest for number in range(1, 120)]
     result = cycle(wanting(), *pods, *guarded, nodes=many_nodes(), configuration=limited(1))
     assert result.preemption == Nomination(node="n120", victims=("default/free",))
+
+
+# ---- what is kept for later pods with the same spec ----
+
+
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The nodes on which victims are selected, as they come."""
+    found: list[str] = []
+
+    def selected(trial: Any, state: Any, pod: Any, node_info: Any, budgets: Any, **rules: Any) -> Any:
+        found.append(node_info.name)
+        return select_victims(trial, state, pod, node_info, budgets, **rules)
+
+    monkeypatch.setattr(default_preemption, "select_victims", selected)
+    return found
+
+
+def test_a_second_pod_with_the_same_spec_tries_only_the_nodes_that_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = tried(monkeypatch)
+    snapshot = load_objects([*NODES, running("a", "n1", 5), running("b", "n2", 1), wanting().manifest])
+    scheduler, pod = Scheduler(), snapshot.pod("default/new")
+    assert scheduler.schedule(snapshot, pod).preemption == Nomination(node="n2", victims=("default/b",))
+    changed = snapshot.with_pods_exchanged([("default/b", a_pod("c").requesting(cpu="1").with_priority(9).build())])
+    result = scheduler.schedule(changed, replace(pod, name="other"))
+    assert result.preemption == Nomination(node="n1", victims=("default/a",))
+    assert nodes == ["n1", "n2", "n2"]
+
+
+def test_another_spec_or_another_scheduler_tries_every_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = tried(monkeypatch)
+    snapshot = load_objects([*NODES, running("a", "n1", 5), running("b", "n2", 1), wanting().manifest])
+    pod, other = snapshot.pod("default/new"), wanting(priority=3).build()
+    scheduler = Scheduler()
+    assert scheduler.schedule(snapshot, pod).preemption == Nomination(node="n2", victims=("default/b",))
+    assert scheduler.schedule(snapshot, other).preemption == Nomination(node="n2", victims=("default/b",))
+    assert Scheduler().schedule(snapshot, pod).preemption == Nomination(node="n2", victims=("default/b",))
+    assert nodes == ["n1", "n2"] * 3
+
+
+def test_a_second_pod_sees_what_disruption_budgets_allow_now() -> None:
+    guard = a_budget("guard").selecting(app="b")
+    objects = [*NODES, running("a", "n1", 5), running("b", "n2", 1), wanting().manifest]
+    calm, strict = (load_objects([*objects, guard.allowing(number).manifest]) for number in (1, 0))
+    scheduler, pod = Scheduler(), calm.pod("default/new")
+    assert scheduler.schedule(calm, pod).preemption == Nomination(node="n2", victims=("default/b",))
+    changed = calm.with_objects(budgets=strict.objects.budgets)
+    assert scheduler.schedule(changed, pod).preemption == Nomination(node="n1", victims=("default/a",))
+
+
+def test_a_second_pod_sees_the_pods_nominated_now() -> None:
+    snapshot = load_objects([*NODES, running("a", "n1", 1), running("b", "n2", 2), wanting().manifest])
+    scheduler, pod = Scheduler(), snapshot.pod("default/new")
+    promised = {"n1": (a_pod("promised").requesting(cpu="1").with_priority(1000).build(),)}
+    for nominated, node, victim in (({}, "n1", "a"), (promised, "n2", "b"), ({}, "n1", "a")):
+        result = scheduler.schedule(snapshot, pod, nominated=nominated)
+        assert result.preemption == Nomination(node=node, victims=(f"default/{victim}",))
+
+
+def test_nothing_is_kept_for_a_pod_that_depends_on_the_pods_of_other_nodes() -> None:
+    zone = {"topology.kubernetes.io/zone": "a"}
+    nodes = [a_node(name).labelled(**zone).offering(cpu="1", memory="1Gi", pods="10").manifest for name in ("n1", "n2")]
+    apart = {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "foe"}}}
+    shy = wanting().with_field("spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution", [apart])
+    snapshot = load_objects([*nodes, running("a", "n1", 1), running("foe", "n2", 1000), shy.manifest])
+    scheduler, pod = Scheduler(), snapshot.pod("default/new")
+    assert scheduler.schedule(snapshot, pod).preemption is None
+    friend = a_pod("friend").requesting(cpu="1").with_priority(1000).build()
+    peaceful = snapshot.with_pods_exchanged([("default/foe", friend)])
+    assert scheduler.schedule(peaceful, pod).preemption == Nomination(node="n1", victims=("default/a",))
 
 
 # ---- at the queue's door, and with extenders ----
