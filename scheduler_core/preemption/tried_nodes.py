@@ -16,8 +16,7 @@ from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.remembered import Remembered
 from scheduler_core.snapshot.snapshot import Snapshot
 
-# Each keeps the NodeInfo of every node that was tried, about 1 KB if the node has changed since: a search tries a tenth
-# of the nodes, unless it finds few candidates.
+# Each keeps the NodeInfo of every node that was tried, as it was then: memory for nodes that have changed since.
 _QUESTIONS: Final = 4
 
 Found = dict[int, tuple[NodeInfo, Victims | Verdict]]
