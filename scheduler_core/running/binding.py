@@ -37,7 +37,7 @@ from scheduler_core.running.commands import (
 from scheduler_core.running.failures import Reaction, WriteOutcome
 from scheduler_core.running.parts import BindingStep, Parts, PodOnItsWay
 from scheduler_core.running.refusing import nominate, one_node_refused, refuse
-from scheduler_core.running.timed import NOT_TIMED, Stopwatch, binding_cycle
+from scheduler_core.running.timed import NOT_TIMED, PodStopwatch, binding_cycle
 from scheduler_core.running.waiting.beside import WorkEnd
 from scheduler_core.running.waiting.permits import LONGEST_SECONDS
 from scheduler_core.snapshot.snapshot import UnknownPodError
@@ -66,7 +66,7 @@ def start(parts: Parts, queued: QueuedPod, result: CycleResult, now: float) -> N
         since=now,
         evaluated=len(result.diagnosis.searched) if result.evaluated is None else result.evaluated,
         feasible=len(result.diagnosis.passed),
-        stopwatch=state.find(Stopwatch) or NOT_TIMED,
+        stopwatch=state.find(PodStopwatch) or NOT_TIMED,
     )
     parts.bindings[pod.uid] = binding
     reserve = partial(_cycle(parts, binding).reserve, state, pod, node)

@@ -16,7 +16,7 @@ from scheduler_core.model.storage.volumes import PersistentVolume, PersistentVol
 from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.scheduling_queue import SchedulingQueue
 from scheduler_core.running.commands import Command
-from scheduler_core.running.timed import NOT_TIMED, Stopwatch
+from scheduler_core.running.timed import NOT_TIMED, PodStopwatch
 from scheduler_core.running.waiting.beside import Beside, Then, at_once
 from scheduler_core.running.waiting.permits import WaitingPods
 from scheduler_core.running.writes import Writes
@@ -70,7 +70,7 @@ class PodOnItsWay:
     volumes: list[VolumeToBind] = field(default_factory=list)
     prepared: int = 0
     is_asking: bool = False
-    stopwatch: Stopwatch = NOT_TIMED
+    stopwatch: PodStopwatch = NOT_TIMED
 
     @property
     def is_before_bind(self) -> bool:

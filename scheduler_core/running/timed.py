@@ -66,7 +66,7 @@ def timed(scheduler: Scheduler, watch: CycleWatch, *, each_plugin: bool) -> Sche
     return with_runners(scheduler, runners)
 
 
-class Stopwatch:
+class PodStopwatch:
     """Of one pod: in the state of its cycle, until its binding has ended. Without a `watch` it tells nobody; `plugins`:
     those of the cycle."""
 
@@ -111,10 +111,10 @@ class Stopwatch:
         return verdict
 
 
-NOT_TIMED: Final = Stopwatch(None, "", None, each_plugin=False)
+NOT_TIMED: Final = PodStopwatch(None, "", None, each_plugin=False)
 
 
-def binding_cycle(plugins: PluginSet, stopwatch: Stopwatch) -> BindingCycle:
+def binding_cycle(plugins: PluginSet, stopwatch: PodStopwatch) -> BindingCycle:
     """With these plugins, unless the pod's cycle had timed ones."""
     if stopwatch.plugins is None:
         return BindingCycle(plugins)
@@ -122,7 +122,7 @@ def binding_cycle(plugins: PluginSet, stopwatch: Stopwatch) -> BindingCycle:
 
 
 class _TimedBindingCycle(BindingCycle, kw_only=True):
-    stopwatch: Stopwatch
+    stopwatch: PodStopwatch
 
     def _reserve(self, state: CycleState, pod: Pod, node_name: str) -> Verdict:
         return self.stopwatch.time("Reserve", partial(super()._reserve, state, pod, node_name))
@@ -146,7 +146,7 @@ class _TimedRunner(Runner):
         self._watch, self._each_plugin = watch, each_plugin
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeList) -> PreFiltered:
-        state.write(Stopwatch(self._watch, self._profile, self.plugins, each_plugin=self._each_plugin))
+        state.write(PodStopwatch(self._watch, self._profile, self.plugins, each_plugin=self._each_plugin))
         with _Point(self._watch, "PreFilter", self._profile) as told:
             prepared = super().pre_filter(state, pod, nodes)
             told.status = "Success" if prepared.refusal is None else prepared.refusal.code

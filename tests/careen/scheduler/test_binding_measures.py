@@ -4,7 +4,7 @@ on. Labels and statuses are those of pkg/scheduler/framework/runtime/framework.g
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,7 @@ from careen.scheduler.measures import Measures
 from careen.scheduler.metrics import SchedulerMetrics
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
+from scheduler_core.extenders.asked_ahead import ExtenderCall, Unanswered
 from scheduler_core.framework.verdict import SKIP, SUCCESS, Verdict, VerdictCode, error, unschedulable
 from scheduler_core.running.machine import Machine
 from scheduler_core.running.waiting.permits import WaitingPods
@@ -300,3 +301,14 @@ def test_score_is_told_only_if_prescore_has_not_failed(method: str, points: set[
     rows = {each: row for each, row in of_cycles(world).items() if each[0] in ("PreScore", "Score")}
     assert {point for point, _ in rows} == points
     assert [each for each, (_, milliseconds) in rows.items() if milliseconds] == [(max(points), "Error")]
+
+
+def test_a_cycle_that_is_broken_off_because_an_extender_must_be_asked_tells_no_error() -> None:
+    asked = Unanswered(cast("ExtenderCall", None))
+    world = Measured(post_filter=(2, asked))
+    world.create_pod("a", 64)
+    world.deliver()
+    cache = world.machine.parts.cache
+    with pytest.raises(Unanswered):
+        world.measures.measured(world.scheduler).schedule(cache.snapshot(), cache.find("Pod", "default/a"))
+    assert of_cycles(world) == {("PreFilter", "Success"): (1, 0), ("Filter", "Success"): (1, 0)}
