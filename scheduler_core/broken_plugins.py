@@ -9,11 +9,10 @@ from typing import Final
 
 from scheduler_core.cycle import Scheduler, with_runners
 from scheduler_core.cycle_result import CycleResult
-from scheduler_core.framework.cycle_state import CycleError, CycleState
+from scheduler_core.framework.cycle_state import CycleError
 from scheduler_core.framework.plugin_set import METHOD_OF, PluginSet, serves
 from scheduler_core.framework.runner import Runner
 from scheduler_core.plugin_contract import PluginContractError, TooSlowError, plugin_that_raised
-from scheduler_core.plugins.default_preemption import PreemptionAttempt
 
 MOST_IN_A_ROW: Final = 3
 _SCORING: Final = frozenset({"preScore", "score"})
@@ -44,17 +43,6 @@ def failure(runner: Runner, bug: BaseException) -> tuple[str, str]:
         return bug.plugin, str(bug)
     plugin = plugin_that_raised(runner.plugins.plugins, bug.__traceback__)
     return plugin, f"plugin {plugin} failed: {bug!r}" if plugin else f"a plugin failed: {bug!r}"
-
-
-def has_preempted(bug: BaseException) -> bool:
-    """Whether DefaultPreemption ran in the cycle that the exception ended."""
-    trace = bug.__traceback__
-    while trace is not None:
-        state = trace.tb_frame.f_locals.get("state")
-        if isinstance(state, CycleState) and state.find(PreemptionAttempt) is not None:
-            return True
-        trace = trace.tb_next
-    return False
 
 
 def wrong_score(runner: Runner, result: CycleResult) -> CycleError | None:

@@ -357,8 +357,6 @@ class Machine:
         runner = parts.scheduler.runner(pod)
         plugin, problem = broken_plugins.failure(runner, bug)
         self._show(pod, seen, None, now, problem=problem, is_error=True)
-        if broken_plugins.has_preempted(bug):
-            parts.out.append(Count(metric="preemption_attempts_total"))
         is_too_often = plugin != "" and self._broken.raised(profile, plugin)
         if is_too_often and broken_plugins.only_scores(runner, plugin):
             parts.scheduler = broken_plugins.without(parts.scheduler, profile, plugin)

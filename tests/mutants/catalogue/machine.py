@@ -276,12 +276,6 @@ MUTANTS = (
         "if result.preemption is not None and result.preemption.victims:",
     ),
     Mutant(
-        "A preemption is not counted as an attempt if a PostFilter plugin raises",
-        _MACHINE + "_failed",
-        "if broken_plugins.has_preempted(bug):",
-        "if False:",
-    ),
-    Mutant(
         "A cycle does not know the nomination that was just written",
         _MACHINE + "_cycle",
         "if said is not None:",

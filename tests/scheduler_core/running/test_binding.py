@@ -220,24 +220,6 @@ def test_each_cycle_in_which_preemption_runs_is_counted_and_victims_only_if_ther
     assert after(world, "other", 4, 20) == {("preemption_attempts_total", ""): 1}
 
 
-@pytest.mark.parametrize(
-    ("method", "told"), [("pre_filter", {}), ("post_filter", {("preemption_attempts_total", ""): 1})]
-)
-def test_a_preemption_after_which_a_plugin_raises_is_counted(method: str, told: dict[Any, int]) -> None:
-    class Raises:
-        name = "Raises"
-
-        def events(self) -> tuple[()]:
-            return ()
-
-    def raises(*_: Any) -> Any:
-        raise RuntimeError("no more disk")
-
-    plugin: Any = Raises()
-    setattr(plugin, method, raises)
-    assert after(asking(plugin), "large", 9, 0) == told
-
-
 def test_a_binding_that_the_watch_shows_before_the_answer_is_counted_and_told_once() -> None:
     world = ready()
     coming(world, ("a", 1, 0))
