@@ -30,10 +30,11 @@ class BrokenPlugins:
         return count >= MOST_IN_A_ROW
 
     def worked(self, profile: str, result: CycleResult, runner: Runner) -> None:
-        """A cycle has ended without an exception. A plugin that only scores has worked if it has scored."""
+        """A cycle has ended without an exception. A plugin that only scores has worked if it has scored, any other if a
+        node was found: before that, an earlier filter may have refused every node."""
         scored = () if result.table is None else result.table.by_plugin
         for each in [each for each in self._raised if each[0] == profile]:
-            if each[1] in scored or not only_scores(runner, each[1]):
+            if each[1] in scored or (result.node is not None and not only_scores(runner, each[1])):
                 del self._raised[each]
 
 

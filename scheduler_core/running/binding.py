@@ -154,10 +154,10 @@ def prepare(parts: Parts, binding: PodOnItsWay, now: float) -> None:
         _bind(parts, binding, now)
         return
     plugin = plugins[binding.prepared]
-    if binding.volumes if isinstance(plugin, VolumeBinding) else not isinstance(plugin, DynamicResources):
-        binding.stopwatch.begin(
-            "PreBind", plugin.name
-        )  # kube-scheduler does not call the two if they have nothing to do
+    # kube-scheduler does not call these two if they have nothing to do.
+    is_called = bool(binding.volumes) if isinstance(plugin, VolumeBinding) else not isinstance(plugin, DynamicResources)
+    if is_called:
+        binding.stopwatch.begin("PreBind", plugin.name)
     if isinstance(plugin, VolumeBinding):
         _prepared(parts, binding, plugin, volumes.bind(parts, binding, plugin.args.bind_timeout_seconds, now), now)
     else:

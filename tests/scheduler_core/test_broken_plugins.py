@@ -125,6 +125,17 @@ def test_a_cycle_that_does_not_ask_the_plugin_does_not_show_that_it_works() -> N
     assert (world.node_of("a") != "", plugin.calls) == (True, 3)
 
 
+def test_a_pod_that_an_earlier_filter_refuses_does_not_show_that_a_later_one_works() -> None:
+    plugin = Filters()
+    world = running(plugin)
+    tried(world, 2)
+    coming(world, ("large", 1000, 0))
+    assert (plugin.calls, room(world, "large")) == (2, Room.WAITING)
+    world.wait(11)
+    world.run(1)
+    assert (plugin.calls, room(world, "a")) == (3, Room.WAITING)
+
+
 def test_an_attempt_in_which_a_plugin_raised_is_an_error() -> None:
     seen: list[Attempt] = []
     world = running(Filters())

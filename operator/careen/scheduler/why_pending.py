@@ -44,10 +44,9 @@ class NextTry(Value, kw_only=True, rename="camel"):
 
 
 class WhyPending(Value, kw_only=True, rename="camel"):
-    """`node`: where the pod is, or is on its way to. `fits_on`: the node that it would get now;
-    `sentence` is then the error of its last attempt. `evicts`: the pods that
-    preemption would evict on the node `preempts_on`. `doubt`: about the preemption. `is_untried`: its status does not
-    say that a scheduler refused it."""
+    """`node`: where the pod is, or is on its way to. `fits_on`: the node that it would get now; `sentence` is then the
+    error of its last attempt. `evicts`: the pods that preemption would evict on the node `preempts_on`. `doubt`: about
+    the preemption. `is_untried`: its status does not say that a scheduler refused it."""
 
     pod: str
     scheduler: str
@@ -109,19 +108,33 @@ def _by_cycle(
             next_try=next_try or NextTry(),
         )
     preemption = result.preemption
+    changes, new_nodes = _what_helps(scheduler, snapshot, pod, nominated)
     return WhyPending(
         pod=pod.key,
         scheduler=name,
         sentence=result.unknown or result.sentence or result.error,
         groups=_groups(result),
-        changes=smallest_changes(scheduler, snapshot, pod, nominated=nominated),
-        new_nodes=new_nodes_that_help(scheduler, snapshot, pod),
+        changes=changes,
+        new_nodes=new_nodes,
         preempts_on=preemption.node if preemption else "",
         evicts=preemption.victims if preemption else (),
         doubt=preemption.doubt if preemption else "",
         is_untried=is_untried,
         next_try=next_try or _by_refusals(scheduler, pod, result),
     )
+
+
+def _what_helps(
+    scheduler: Scheduler, snapshot: Snapshot, pod: Pod, nominated: Nominated
+) -> tuple[tuple[HelpfulChange, ...], NewNodes | None]:
+    """Nothing, if a plugin raises that the pod's own cycle did not reach: the refusals stay true."""
+    try:
+        changes = smallest_changes(scheduler, snapshot, pod, nominated=nominated)
+        return changes, new_nodes_that_help(scheduler, snapshot, pod)
+    except Exception as bug:
+        if not broken_plugins.failure(scheduler.runner(pod), bug)[0]:
+            raise
+        return (), None
 
 
 def of_machine(machine: Machine, key: str, now: float) -> WhyPending | None:

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from careen.core.facts.times import rfc3339
 from careen.scheduler.pod_events import PodEvents
-from careen.scheduler.wire.calls import calls, outcome
+from careen.scheduler.wire.calls import calls, outcome, why_refused
 from careen.scheduler.wire.lanes import HttpAnswer, HttpCall, Lane
 from careen.scheduler.wire.limit import RateLimit
 from careen.scheduler.wire.server import Server
@@ -43,6 +43,7 @@ server as much as a binding."""
 _CONNECTIONS: Final = {Bind: 64, DeleteVictim: 32, PatchVolume: 16, WriteStatus: 32, LookAtPod: 4}
 _EVENT_CONNECTIONS: Final = 32
 _LOOK_SECONDS: Final = 0.01
+_NAMESPACE_ENDS: Final = b"NamespaceTerminating"  # the cause in the API server's answer
 _DATED: Final = (WriteStatus, DeleteVictim)
 
 
@@ -70,6 +71,7 @@ class Writer:
         self._monotonic = monotonic
         self._now = now
         self._answered = answered
+        self._noted = noted
         self._requested = requested
         self._handlers: Mapping[type[Command], Callable[[Any], None]] = {
             Note: noted,
@@ -81,6 +83,7 @@ class Writer:
         self._collected: deque[tuple[PostPodEvent, datetime]] = deque()
         self._later: asyncio.TimerHandle | None = None
         self.dropped_events = 0
+        self._events_are_refused = False  # that is said once, until one is written
 
     @property
     def backlog(self) -> int:
@@ -156,7 +159,12 @@ class Writer:
             event, at = self._collected.popleft()
             call = self._events.call(event, now, at)
             # An Event that was not written is not worth a second request.
-            self._event_lane.send(call, partial(self._count_event, call.method))
+            self._event_lane.send(call, partial(self._event_answered, call.method, event.pod))
 
-    def _count_event(self, method: str, answer: HttpAnswer) -> None:
+    def _event_answered(self, method: str, pod: str, answer: HttpAnswer) -> None:
         self._requested(method, self._host, answer.status)
+        if 0 < answer.status < 300:
+            self._events_are_refused = False
+        elif answer.status == 403 and _NAMESPACE_ENDS not in answer.body and not self._events_are_refused:
+            self._events_are_refused = True
+            self._noted(Note(verbosity=0, text="Could not write an Event", pod=pod, why=why_refused(answer)))

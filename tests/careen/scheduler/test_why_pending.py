@@ -130,19 +130,30 @@ def test_what_only_careen_leaves_pending_is_no_reason_for_a_pod_of_another_sched
     assert ours.sentence == "spec.resourceClaims: this scheduler does not allocate devices yet"
 
 
-def test_a_plugin_that_raises_is_the_reason() -> None:
-    class Broken:
-        name = "Broken"
+class Broken:
+    name = "Broken"
 
-        def filter(self, _state: Any, _pod: Any, _node_info: Any) -> Any:
-            raise RuntimeError("no more disk")
+    def filter(self, _state: Any, _pod: Any, _node_info: Any) -> Any:
+        raise RuntimeError("no more disk")
 
+
+def with_a_broken_filter(cpu: str) -> WhyPending:
+    """Of a pod that requests `cpu` where four are free. The broken filter is asked after the default ones."""
     profile = {"plugins": {"filter": {"enabled": [{"name": "Broken"}]}}}
     configuration = Configuration.from_mapping({"profiles": [profile]})
     scheduler = Scheduler(configuration, plugins={"Broken": lambda _args, _version: Broken()})
-    snapshot = load_objects((node("n1"), pod("web")))
-    why = why_pending(scheduler, snapshot, snapshot.pod("shop/web"), next_try=None)
-    assert why.sentence == "plugin Broken failed: RuntimeError('no more disk')"
+    snapshot = load_objects((node("n1"), pod("web", cpu=cpu)))
+    return why_pending(scheduler, snapshot, snapshot.pod("shop/web"), next_try=None)
+
+
+def test_a_plugin_that_raises_is_the_reason() -> None:
+    assert with_a_broken_filter("1").sentence == "plugin Broken failed: RuntimeError('no more disk')"
+
+
+def test_a_plugin_that_only_the_search_for_changes_asks_does_not_hide_the_refusals() -> None:
+    why = with_a_broken_filter("6")
+    assert [(each.plugin, each.count) for each in why.groups] == [("NodeResourcesFit", 1)]
+    assert (why.changes, why.new_nodes) == ((), None)
 
 
 def test_preemption_names_the_victims_and_their_node() -> None:

@@ -32,8 +32,9 @@ class Wire(asyncio.Transport):
     def abort(self) -> None:
         self._protocol.connection_lost(None)
 
-    def answer(self, body: bytes) -> None:
-        self._protocol.data_received(b"HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    def answer(self, body: bytes, status: bytes = b"201 Created") -> None:
+        head = b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n" % (status, len(body))
+        self._protocol.data_received(head + body)
 
 
 class Desk:
@@ -45,6 +46,7 @@ class Desk:
         monkeypatch.setattr(writer_module, "LATER_SECONDS", 1000.0)
         self.requests: list[tuple[Wire, str]] = []
         self.counted: list[str] = []
+        self.noted: list[str] = []
         self.answers = 0
         server: Any = self
         self.writer = Writer(
@@ -54,7 +56,7 @@ class Desk:
             monotonic=lambda: 0.0,
             now=lambda: NOW,
             answered=lambda _command, _outcome: self._answered(),
-            noted=lambda _note: None,
+            noted=lambda note: self.noted.append(f"{note.text} {note.pod} {note.why}"),
             counted=lambda count: self.counted.append(count.metric),
             requested=lambda method, _host, status: self.counted.append(f"{method} {status}"),
             asked=lambda _command: None,
@@ -72,10 +74,17 @@ class Desk:
     def sent(self, what: str) -> int:
         return sum(path.endswith(what) for _, path in self.requests)
 
-    def answer_all(self, what: str) -> None:
+    def answer_all(self, what: str, body: bytes = BOUND, status: bytes = b"201 Created") -> None:
         for wire, path in [each for each in self.requests if each[1].endswith(what)]:
             self.requests.remove((wire, path))
-            wire.answer(BOUND)
+            wire.answer(body, status)
+
+    async def events_answered(self, pods: str, body: bytes, status: bytes) -> None:
+        """`pods`: a letter for each, new each time, since the second Event of a pod is a patch of the first."""
+        self.writer.carry_out([an_event(each) for each in pods])
+        self.writer.catch_up()
+        await until(lambda: self.sent("/events") == len(pods))
+        self.answer_all("/events", body, status)
 
     async def bind(self, count: int) -> None:
         self.writer.carry_out([Bind(number=i, pod=f"shop/p{i}", uid=f"u{i}", node="n") for i in range(count)])
@@ -145,3 +154,19 @@ async def test_the_end_waits_for_answers_and_sends_the_last_events(monkeypatch: 
     desk.answer_all("/events")
     await ended
     desk.writer.close()
+
+
+async def test_events_that_are_forbidden_are_told_once_until_one_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(monkeypatch)
+    forbidden = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"no right","code":403}'
+    ends = forbidden.replace(b"no right", b"NamespaceTerminating")
+    await desk.events_answered("ab", ends, b"403 Forbidden")
+    await desk.events_answered("c", b"", b"500 Internal Server Error")
+    assert desk.noted == []
+    await desk.events_answered("def", forbidden, b"403 Forbidden")
+    await desk.events_answered("g", b"", b"500 Internal Server Error")
+    await desk.events_answered("h", forbidden, b"403 Forbidden")
+    assert desk.noted == ["Could not write an Event shop/d no right"]
+    await desk.events_answered("i", b"{}", b"201 Created")
+    await desk.events_answered("j", forbidden, b"403 Forbidden")
+    assert desk.noted[1:] == ["Could not write an Event shop/j no right"]

@@ -74,6 +74,11 @@ def outcome(command: Answered, answer: HttpAnswer) -> WriteOutcome:
     )
 
 
+def why_refused(answer: HttpAnswer) -> str:
+    body = _read(answer.body)
+    return "" if body is None else body.message
+
+
 def _is_expected(command: Answered, body: _Body) -> bool:
     if isinstance(command, Bind):
         return _is_success(body)
