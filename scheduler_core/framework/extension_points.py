@@ -135,10 +135,11 @@ class FilterAllPlugin(Protocol):
 
 @runtime_checkable
 class FiltersBySpec(Protocol):
-    """If `filters_by_spec`, the verdict on a node depends only on the pod's spec, the plugin's settings, the node with
-    its pods, and objects of other kinds. Preemption then keeps what it found on a node for later pods with this spec.
+    """If `filters_by_spec`, the verdict on a node depends only on the pod's spec and node name, the plugin's settings,
+    the node with its pods, and objects of other kinds. Preemption then keeps what it found on a node for later pods
+    with this spec.
 
-    A subclass with another `filter` must set `filters_by_spec` to False if that is not true of it.
+    A subclass with another `filter` or `pre_filter` must set `filters_by_spec` to False if that is not true of it.
     """
 
     filters_by_spec: bool

@@ -104,9 +104,9 @@ class Runner:
         first = takewhile(lambda p: isinstance(p, NodeRulePlugin) and p.name in self._filters_all, self._filters)
         self._node_filters: tuple[Any, ...] = () if self._late_filters else tuple(first)
         self._filters_of_pods = self._filters[len(self._node_filters) :]
-        self._node_rules: tuple[Any, ...] = tuple(p for p in self._filters if isinstance(p, NodeRulePlugin))
-        by_spec = (*self._node_rules, *(p for p in self._filters if isinstance(p, FiltersBySpec) and p.filters_by_spec))
-        self._asks_more = frozenset(p.name for p in self._filters if p not in by_spec)
+        self._asks_more = frozenset(
+            p.name for p in self._filters if not (isinstance(p, FiltersBySpec) and p.filters_by_spec)
+        )
 
     # ---- PreEnqueue ----
 
@@ -324,7 +324,7 @@ class Runner:
         the same. None if the verdict may depend on more, such as the pods of other nodes."""
         if self._late_filters or self._asks_more - state.skipped_filters or self.counts_pods(state):
             return None
-        return self, pod.spec, *(p.node_key(pod) for p in self._node_rules)
+        return self, pod.spec, pod.node_name, state.skipped_filters
 
     def counts_pods(self, state: CycleState) -> bool:
         """Whether `add_pod` and `remove_pod` have an effect."""

@@ -44,6 +44,7 @@ class NodeAffinity(Value):
 
     added: NodeAffinityRules | None = None
     name: ClassVar[str] = "NodeAffinity"
+    filters_by_spec: ClassVar[bool] = True
     prepares_by_spec: ClassVar[bool] = True
 
     def skips(self, spec: PodSpec) -> bool:

@@ -24,6 +24,7 @@ class NodeName(Value):
     """Normally a pod with spec.nodeName bypasses the scheduler; this is for one that is scheduled nevertheless."""
 
     name: ClassVar[str] = "NodeName"
+    filters_by_spec: ClassVar[bool] = True
 
     def node_key(self, pod: Pod) -> Hashable:
         return pod.node_name

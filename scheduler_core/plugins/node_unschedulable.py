@@ -24,6 +24,7 @@ class NodeUnschedulable(Value):
     """Reads spec.unschedulable; TaintToleration reads the taint."""
 
     name: ClassVar[str] = "NodeUnschedulable"
+    filters_by_spec: ClassVar[bool] = True
 
     def node_key(self, pod: Pod) -> Hashable:
         return pod.spec.tolerations

@@ -32,6 +32,7 @@ class TaintToleration(Value):
 
     kube_version: KubeVersion
     name: ClassVar[str] = "TaintToleration"
+    filters_by_spec: ClassVar[bool] = True
     prepares_by_spec: ClassVar[bool] = True
 
     def node_key(self, pod: Pod) -> Hashable:

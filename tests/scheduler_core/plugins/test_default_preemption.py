@@ -285,6 +285,26 @@ def test_nothing_is_kept_for_a_pod_that_depends_on_the_pods_of_other_nodes() -> 
     assert scheduler.schedule(peaceful, pod).preemption == Nomination(node="n1", victims=("default/a",))
 
 
+def test_nothing_is_kept_for_a_filter_that_does_not_say_that_it_reads_only_the_spec() -> None:
+    class Teams:
+        name = "Teams"
+
+        def node_key(self, pod: Any) -> Any:
+            return ()
+
+        def filter(self, _state: Any, pod: Any, node_info: Any) -> Any:
+            return SUCCESS if pod.labels["team"] == node_info.name else unresolvable("another team's node")
+
+    profile = {"plugins": {"filter": {"enabled": [{"name": "Teams"}]}}}
+    configuration = Configuration.from_mapping({"profiles": [profile]})
+    scheduler = Scheduler(configuration, plugins={"Teams": lambda _args, _version: Teams()})
+    snapshot = load_objects([*NODES, running("n1", "n1"), running("n2", "n2"), wanting().manifest])
+    pod = snapshot.pod("default/new")
+    for team in ("n1", "n2"):
+        result = scheduler.schedule(snapshot, replace(pod, labels={"team": team}))
+        assert result.preemption == Nomination(node=team, victims=(f"default/{team}",))
+
+
 # ---- at the queue's door, and with extenders ----
 
 
