@@ -30,12 +30,21 @@ class BrokenPlugins:
         return count >= MOST_IN_A_ROW
 
     def worked(self, profile: str, result: CycleResult, runner: Runner) -> None:
-        """A cycle has ended without an exception. A plugin that only scores has worked if it has scored, any other if a
-        node was found: before that, an earlier filter may have refused every node."""
-        scored = () if result.table is None else result.table.by_plugin
+        """A cycle has ended without an exception: the count of each plugin that it certainly asked begins anew."""
         for each in [each for each in self._raised if each[0] == profile]:
-            if each[1] in scored or (result.node is not None and not only_scores(runner, each[1])):
+            if _was_asked(each[1], result, runner):
                 del self._raised[each]
+
+
+def _was_asked(name: str, result: CycleResult, runner: Runner) -> bool:
+    """Of a cycle that found no node: whether it refused one, because an earlier filter may have refused all. PostFilter
+    is only asked in such a cycle."""
+    if only_scores(runner, name):
+        return result.table is not None and name in result.table.by_plugin
+    if serves(runner.plugins.plugins[name], "postFilter"):
+        return result.node is None
+    found = result.diagnosis
+    return result.node is not None or name in found.refusing_plugins() | found.pending_plugins()
 
 
 def failure(runner: Runner, bug: BaseException) -> tuple[str, str]:

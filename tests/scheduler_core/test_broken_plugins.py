@@ -8,7 +8,8 @@ import pytest
 
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
-from scheduler_core.framework.verdict import SUCCESS, Verdict
+from scheduler_core.framework.extension_points import PostFilterResult
+from scheduler_core.framework.verdict import SUCCESS, Verdict, unschedulable
 from scheduler_core.queue.scheduling_queue import Room
 from scheduler_core.running.commands import WriteStatus
 from scheduler_core.running.machine import Attempt, Machine
@@ -41,9 +42,11 @@ class Scores(Breaks):
 
 
 class Filters(Breaks):
+    verdict = SUCCESS
+
     def filter(self, _state: object, _pod: object, _node: object) -> Verdict:
         self.call()
-        return SUCCESS
+        return self.verdict
 
 
 def running(plugin: Breaks, *nodes: str) -> World:
@@ -134,6 +137,37 @@ def test_a_pod_that_an_earlier_filter_refuses_does_not_show_that_a_later_one_wor
     world.wait(11)
     world.run(1)
     assert (plugin.calls, room(world, "a")) == (3, Room.WAITING)
+
+
+def test_a_filter_that_refuses_without_an_exception_works() -> None:
+    plugin = Filters()
+    world = running(plugin)
+    tried(world, 2)
+    plugin.call = lambda: None  # type: ignore[method-assign]
+    plugin.verdict = unschedulable("no")
+    coming(world, ("refused", 1, 0))
+    assert room(world, "refused") is Room.WAITING
+    del plugin.call  # type: ignore[method-assign]
+    world.wait(11)
+    world.run(1)
+    assert (plugin.calls, room(world, "a")) == (3, Room.BACKOFF)
+
+
+def test_a_post_filter_plugin_works_if_it_finds_nothing_and_is_not_asked_for_a_pod_that_fits() -> None:
+    class Preempts(Breaks):
+        def post_filter(self, _state: object, _pod: object, _search: object) -> PostFilterResult:
+            self.call()
+            return PostFilterResult(unschedulable("nobody to evict"))
+
+    plugin = Preempts(works=(3,))
+    world = running(plugin)
+    coming(world, ("a", 1000, 0))
+    for name, cpu in (("fits", 1), ("b", 1000), ("c", 1000), ("d", 1000), ("e", 1000), ("f", 1000)):
+        coming(world, (name, cpu, 0))
+    # a and b raise, c does not, d, e and f raise: only f is the third in a row.
+    rooms = [room(world, name) for name in "abcdef"]
+    assert (plugin.calls, rooms) == (6, [*[Room.BACKOFF] * 2, Room.WAITING, *[Room.BACKOFF] * 2, Room.WAITING])
+    assert world.node_of("f") == ""
 
 
 def test_an_attempt_in_which_a_plugin_raised_is_an_error() -> None:
