@@ -149,6 +149,10 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
 
     def verdict_counts(self) -> Counter[Verdict]:
         """Each distinct refusal, with its number of nodes."""
+        return self._verdict_counts
+
+    @cached_property
+    def _verdict_counts(self) -> Counter[Verdict]:
         counts: Counter[Verdict] = Counter()
         if self.prefilter is not None:
             counts[self.prefilter] = len(self.nodes.columns)

@@ -194,8 +194,8 @@ def _in_queue(queue: SchedulingQueue, pod: Pod, now: float) -> NextTry:
 
 def _by_refusals(scheduler: Scheduler, pod: Pod, result: CycleResult) -> NextTry:
     hints = queue_for(scheduler).profile(pod.spec.scheduler_name).hints
-    plugins = sorted(result.diagnosis.refusing_plugins())
-    return NextTry(events=event_words(event for plugin in plugins for event in hints.events_of(plugin)))
+    plugins = result.diagnosis.refusing_plugins() | result.diagnosis.pending_plugins()
+    return NextTry(events=event_words(event for plugin in sorted(plugins) for event in hints.events_of(plugin)))
 
 
 def event_words(events: Iterable[ClusterEvent]) -> tuple[str, ...]:

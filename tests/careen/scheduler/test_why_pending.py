@@ -10,7 +10,8 @@ from careen.scheduler.why_pending import WhyPending, event_words, of_machine, wh
 from scheduler_core import Scheduler, load_objects
 from scheduler_core.cache.events import Sync
 from scheduler_core.config.configuration import Configuration
-from scheduler_core.queue.events import Action, ClusterEvent, Resource
+from scheduler_core.framework.verdict import Verdict, VerdictCode
+from scheduler_core.queue.events import Action, ClusterEvent, EventHint, Resource
 from scheduler_core.running.commands import Bind
 from scheduler_core.running.failures import WriteOutcome
 from scheduler_core.running.machine import Machine
@@ -137,23 +138,36 @@ class Broken:
         raise RuntimeError("no more disk")
 
 
-def with_a_broken_filter(cpu: str) -> WhyPending:
-    """Of a pod that requests `cpu` where four are free. The broken filter is asked after the default ones."""
-    profile = {"plugins": {"filter": {"enabled": [{"name": "Broken"}]}}}
+def with_filter(plugin: Any, cpu: str) -> WhyPending:
+    """Of a pod that requests `cpu` where four are free. The plugin is asked after the default filters."""
+    profile = {"plugins": {"filter": {"enabled": [{"name": plugin.name}]}}}
     configuration = Configuration.from_mapping({"profiles": [profile]})
-    scheduler = Scheduler(configuration, plugins={"Broken": lambda _args, _version: Broken()})
+    scheduler = Scheduler(configuration, plugins={plugin.name: lambda _args, _version: plugin})
     snapshot = load_objects((node("n1"), pod("web", cpu=cpu)))
     return why_pending(scheduler, snapshot, snapshot.pod("shop/web"), next_try=None)
 
 
 def test_a_plugin_that_raises_is_the_reason() -> None:
-    assert with_a_broken_filter("1").sentence == "plugin Broken failed: RuntimeError('no more disk')"
+    assert with_filter(Broken(), "1").sentence == "plugin Broken failed: RuntimeError('no more disk')"
 
 
 def test_a_plugin_that_only_the_search_for_changes_asks_does_not_hide_the_refusals() -> None:
-    why = with_a_broken_filter("6")
+    why = with_filter(Broken(), "6")
     assert [(each.plugin, each.count) for each in why.groups] == [("NodeResourcesFit", 1)]
     assert (why.changes, why.new_nodes) == ((), None)
+
+
+def test_a_filter_that_waits_for_something_names_its_events() -> None:
+    class Waits:
+        name = "Waits"
+
+        def events(self) -> Any:
+            return (EventHint(ClusterEvent(Resource.STORAGE_CLASS, Action.ADD)),)
+
+        def filter(self, _state: Any, _pod: Any, _node_info: Any) -> Any:
+            return Verdict(VerdictCode.PENDING, ("a device is on its way",))
+
+    assert with_filter(Waits(), "1").next_try.events == ("StorageClass: added",)
 
 
 def test_preemption_names_the_victims_and_their_node() -> None:
