@@ -248,7 +248,8 @@ def told(parts: Parts, uid: str, now: float) -> None:
 
 
 def send_bind(parts: Parts, binding: PodOnItsWay) -> None:
-    parts.writes.ask(Bind(number=parts.number(), pod=binding.pod.key, uid=binding.pod.uid, node=binding.node))
+    binding.bind = parts.number()
+    parts.writes.ask(Bind(number=binding.bind, pod=binding.pod.key, uid=binding.pod.uid, node=binding.node))
 
 
 def bound(parts: Parts, binding: PodOnItsWay, now: float) -> None:

@@ -29,6 +29,11 @@ class WriteOutcome(Value, kw_only=True):
     found_uid: str = ""
     found_node: str = ""
 
+    @property
+    def why(self) -> str:
+        """Of a refusal."""
+        return self.message or f"the API server answered {self.code}"
+
 
 LOST: Final = WriteOutcome(code=0, is_complete=False)
 

@@ -116,8 +116,8 @@ class Machine:
         queue = queue_for(
             scheduler,
             is_preempting=lambda pod: evicting.holds(self.parts, pod),
-            sort_failed=self._sort_failed,
-            gate_failed=self._gate_failed,
+            sort_failed=partial(self._queue_plugin_failed, "Pods that QueueSort cannot compare go by priority"),
+            gate_failed=partial(self._queue_plugin_failed, "Pods whose PreEnqueue fails stay pending"),
         )
         asking = frozenset(
             name
@@ -368,13 +368,8 @@ class Machine:
         failed = handle_failed_attempt(parts.queue, queued, now, message=problem, is_error=True)
         refuse(parts, pod, failed)
 
-    def _sort_failed(self, plugin: str, bug: Exception) -> None:
-        why = f"plugin {plugin} failed: {bug!r}"
-        self.parts.out.append(Note(verbosity=0, text="Pods that QueueSort cannot compare go by priority", why=why))
-
-    def _gate_failed(self, plugin: str, bug: Exception) -> None:
-        why = f"plugin {plugin} failed: {bug!r}"
-        self.parts.out.append(Note(verbosity=0, text="Pods whose PreEnqueue fails stay pending", why=why))
+    def _queue_plugin_failed(self, text: str, plugin: str, bug: Exception) -> None:
+        self.parts.out.append(Note(verbosity=0, text=text, why=f"plugin {plugin} failed: {bug!r}"))
 
     def _leave_pending(self, queued: QueuedPod, pod: Pod, why: str, now: float) -> None:
         failed = handle_failed_attempt(
@@ -429,8 +424,7 @@ class Machine:
             self.parts.writes.pause(write, now + pause)
         if isinstance(write, WriteStatus | DeleteVictim) and meaning(outcome) is Meaning.REFUSED:
             text = "Could not write the status" if isinstance(write, WriteStatus) else "Could not evict the pod"
-            why = outcome.message or f"the API server answered {outcome.code}"
-            self.parts.out.append(Note(verbosity=0, text=text, pod=write.pod, why=why))
+            self.parts.out.append(Note(verbosity=0, text=text, pod=write.pod, why=outcome.why))
         if isinstance(write, Bind):
             self._bind_answered(write, what, outcome, now)
         elif isinstance(write, WriteStatus):
@@ -443,7 +437,7 @@ class Machine:
     def _bind_answered(self, bind: Bind, what: Reaction, outcome: WriteOutcome, now: float) -> None:
         parts = self.parts
         current = parts.bindings.get(bind.uid)
-        if current is None:
+        if current is None or current.bind != bind.number:  # the pod may be on its way anew
             return
         if what is Reaction.FINISH:
             binding.bound(parts, current, now)
@@ -452,7 +446,7 @@ class Machine:
         elif what is Reaction.SEND_AGAIN and now - current.since < binding.BUSY_SECONDS:
             binding.send_bind(parts, current)
         else:
-            why = f"binding rejected: {outcome.message or f'the API server answered {outcome.code}'}"
+            why = f"binding rejected: {outcome.why}"
             if current.is_doubtful:  # an earlier Bind of ours may be the reason
                 current.refused, current.look_at = why, now
             else:
@@ -460,8 +454,8 @@ class Machine:
 
     def _status_answered(self, write: WriteStatus, what: Reaction, outcome: WriteOutcome) -> None:
         parts = self.parts
-        said = parts.said.get(write.uid)
-        if what is Reaction.SEND_AGAIN:
+        said, current = parts.said.get(write.uid), parts.bindings.get(write.uid)
+        if what is Reaction.SEND_AGAIN and (current is None or current.is_before_bind):
             if not parts.writes.has(WriteStatus, write.uid) and said is not None:
                 parts.writes.ask(write)
         elif what is Reaction.FINISH and said is not None:

@@ -48,11 +48,11 @@ class VolumeToBind:
 @dataclass(slots=True, kw_only=True, eq=False)
 class PodOnItsWay:
     """A pod on its way to its node. `look_at`: when to look at the pod, because nobody knows whether it is bound;
-    `look`: the number of the look whose answer counts. `is_doubtful`: some Bind of it had no answer; `refused`: why a
-    later one certainly failed. `permits`: the Permit plugins that still make it wait, each with the end of its
-    patience. `volumes`: what PreBind of VolumeBinding writes; `prepared`: how many PreBind plugins are done.
-    `evaluated` and `feasible`: how many nodes its cycle checked, and how many passed. `is_asking`: one of its plugins
-    is being asked beside the machine."""
+    `bind` and `look`: the numbers of the Bind and of the look whose answers count. `is_doubtful`: some Bind of it had
+    no answer; `refused`: why a later one certainly failed. `permits`: the Permit plugins that still make it wait, each
+    with the end of its patience. `volumes`: what PreBind of VolumeBinding writes; `prepared`: how many PreBind plugins
+    are done. `evaluated` and `feasible`: how many nodes its cycle checked, and how many passed. `is_asking`: one of its
+    plugins is being asked beside the machine."""
 
     queued: QueuedPod
     pod: Pod
@@ -63,6 +63,7 @@ class PodOnItsWay:
     evaluated: int = 0
     feasible: int = 0
     look_at: float | None = None
+    bind: int = 0
     look: int = 0
     is_doubtful: bool = False
     refused: str = ""

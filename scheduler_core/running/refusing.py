@@ -50,7 +50,7 @@ def refuse(parts: Parts, pod: Pod, failed: FailedCycle) -> None:
             )
         )
     for displaced in failed.displaced:
-        _clear_nomination(parts, displaced)
+        nominate(parts, displaced, "")
 
 
 def write_refusal(parts: Parts, pod: Pod, failed: FailedCycle) -> bool:
@@ -76,19 +76,12 @@ def write_refusal(parts: Parts, pod: Pod, failed: FailedCycle) -> bool:
 
 
 def nominate(parts: Parts, pod: Pod, node: str) -> None:
-    """Tells others where the pod will be bound while that takes time (KEP-5278)."""
+    """Writes the nomination alone, or without `node` removes it. A refusal that waits to be written stays in the
+    write."""
     before = _said_before(parts, pod)
     if before.nominated_node == node:
         return
     parts.said[pod.uid] = replace(before, nominated_node=node)
-    parts.writes.ask(WriteStatus(number=parts.number(), pod=pod.key, uid=pod.uid, nominated_node=node))
-
-
-def _clear_nomination(parts: Parts, pod: Pod) -> None:
-    before = _said_before(parts, pod)
-    if not before.nominated_node:
-        return
-    parts.said[pod.uid] = replace(before, nominated_node="")
     has_status = parts.writes.has(WriteStatus, pod.uid)
     parts.writes.ask(
         WriteStatus(
@@ -97,7 +90,7 @@ def _clear_nomination(parts: Parts, pod: Pod) -> None:
             uid=pod.uid,
             reason=before.reason if has_status else "",
             message=before.message if has_status else "",
-            nominated_node="",
+            nominated_node=node,
             changes_condition=has_status and not before.is_false,
         )
     )

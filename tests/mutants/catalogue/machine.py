@@ -444,6 +444,18 @@ MUTANTS = (
         "was_there = waiting.pop(kind, None) is not None",
         "was_there = waiting.pop(kind, None) is not None\n        waiting.clear()",
     ),
+    Mutant(
+        "The answer to a Bind of an earlier attempt counts",
+        _MACHINE + "_bind_answered",
+        "if current is None or current.bind != bind.number:",
+        "if current is None:",
+    ),
+    Mutant(
+        "A status that was refused for now is sent after the binding",
+        _MACHINE + "_status_answered",
+        "and (current is None or current.is_before_bind)",
+        "",
+    ),
     # ---- refusing and nominating ----
     Mutant(
         "A refusal that the status already gives is written again",
@@ -478,12 +490,12 @@ MUTANTS = (
     Mutant(
         "A pod that loses its nomination to another keeps it in its status",
         _REFUSING + "refuse",
-        "_clear_nomination(parts, displaced)",
+        'nominate(parts, displaced, "")',
         "pass",
     ),
     Mutant(
-        "The clearing of a nomination drops the refusal that waits to be written",
-        _REFUSING + "_clear_nomination",
+        "A nomination drops the refusal that waits to be written",
+        _REFUSING + "nominate",
         'reason=before.reason if has_status else ""',
         'reason=""',
     ),

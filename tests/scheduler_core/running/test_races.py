@@ -12,7 +12,7 @@ from scheduler_core.queue.queued_pod import QueuedPod
 from scheduler_core.queue.scheduling_queue import Room
 from scheduler_core.running.commands import Bind, DeleteVictim, LookAtPod, WriteStatus
 from scheduler_core.running.failures import WriteOutcome
-from scheduler_core.running.refusing import write_refusal
+from scheduler_core.running.refusing import nominate, write_refusal
 from scheduler_core.running.waiting.permits import WaitingPods
 from tests.scheduler_core.running.test_binding import WAIT, Reserves, Says, asking
 from tests.scheduler_core.running.test_machine import coming, kinds, ready, room, with_gang
@@ -186,6 +186,60 @@ def test_a_status_that_replaces_one_that_waits_takes_its_nomination_over() -> No
         assert write_refusal(parts, pod, failed)
     world.carry_out()
     assert (status(world).message, status(world).nominated_node) == ("second", "n1")
+
+
+def test_a_nomination_takes_over_the_refusal_that_waits() -> None:
+    world = asking(Says("Licence", permit=unschedulable("no more licences")))
+    coming(world, ("a", 1, 0))
+    world.carry_out(0, "429")
+    parts = world.machine.parts
+    nominate(parts, parts.cache.find("Pod", "default/a"), "n1")
+    world.wait(3)
+    assert (status(world).message, status(world).nominated_node) == (
+        "0/1 nodes are available: 1 no more licences.",
+        "n1",
+    )
+
+
+def test_a_status_that_was_refused_for_now_is_not_sent_after_the_binding() -> None:
+    world = ready()
+    coming(world, ("a", 9, 0))
+    world.create_node("n2", 9)
+    world.deliver()
+    world.wait(2)
+    world.run()
+    assert kinds(world) == ["WriteStatus"]  # the Bind waits for its answer
+    world.carry_out(0, "429")
+    assert kinds(world) == ["Bind"]
+    world.collect(world.machine.answered(world.open.pop(), WriteOutcome(code=201), world.now))
+    world.wait(4)
+    assert world.open == []
+
+
+def test_the_answer_to_a_bind_of_an_earlier_attempt_does_not_count() -> None:
+    world = ready("n1", "n2")
+    world.objects["Node", "n2"]["spec"] = {"unschedulable": True}
+    world.put(world.objects["Node", "n2"])
+    coming(world, ("a", 1, 0))
+    held = world.objects["Pod", "a"]
+    requests = held["spec"]["containers"][0]["resources"]["requests"]
+    for cpu in ("unreadable", "1"):
+        requests["cpu"] = cpu
+        world.put(held)
+    for name, is_cordoned in (("n1", True), ("n2", False)):
+        world.objects["Node", name]["spec"] = {"unschedulable": is_cordoned}
+        world.put(world.objects["Node", name])
+    world.deliver()
+    world.run()
+    (binding,) = world.machine.parts.bindings.values()
+    (bind,) = world.open
+    assert isinstance(bind, Bind)
+    assert (bind.node, binding.node) == ("n1", "n2")
+    world.carry_out()
+    assert scheduled(world) == 0
+    world.carry_out()  # the second Bind: the pod has a node
+    world.deliver()
+    assert (scheduled(world), world.machine.parts.bindings, room(world, "a")) == (0, {}, None)
 
 
 # ---- a pod on its way ----
