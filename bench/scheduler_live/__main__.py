@@ -1,14 +1,16 @@
 """careen's scheduler beside kube-scheduler on one real API server: where the pods land, and what that costs.
 
     python -m bench.scheduler_live [--nodes 1000] [--pods 1500] [--burst 4000] [--landings 2000] [--only NAME …]
+    python -m bench.scheduler_live --landings 0 --filled 20000
     python -m bench.scheduler_live --nodes 5000 --placed 150000
 
 Nodes are API objects without kubelets, as in scheduler_perf. kube-scheduler's client limit is raised to 5,000 requests
 a second, and both write Events. Processor time is that of the scheduler's process. Latency is from the answer to a
 pod's creation to the answer to its binding, by the API server's audit log. In a burst the pods exist before the
 scheduler starts; what a start without pods costs is taken off. Rows of the same load ran one after the other: compare
-the ratio. With --placed, only a start is measured: so many mixed pods are on the nodes, and one pod waits. *start s*:
-from the start of the scheduler's process until the pod is bound; its processor time and most memory until then.
+the ratio. With --filled, so many mixed pods are on the nodes before, as in a cluster in use. With --placed, only a
+start is measured: so many mixed pods are on the nodes, and one pod waits. *start s*: from the start of the scheduler's
+process until the pod is bound; its processor time and most memory until then.
 """
 
 from __future__ import annotations
@@ -160,6 +162,7 @@ async def run(plane: ControlPlane, given: argparse.Namespace) -> None:
             await _compare(bench, given)
         else:
             await load.nodes(given.nodes)
+        await load.pods(placed(given.filled, given.nodes))
         print("\n| " + " | ".join(HEADER).lower() + " |\n" + "|---" * len(HEADER) + "|", flush=True)
         for name in given.only or LOADS:
             rows = [await _measured(bench, who, name, given) for who in ("careen", "kube")]
@@ -205,9 +208,11 @@ def main() -> None:
     parser.add_argument("--waiting", type=int, default=2000, help="pods that fit nowhere, in steady-waiting")
     parser.add_argument("--landings", type=int, default=2000, help="pods whose nodes are compared; 0 for none")
     parser.add_argument("--only", nargs="*", choices=LOADS)
+    parser.add_argument("--filled", type=int, default=0, help="mixed pods on the nodes before the loads")
     parser.add_argument("--placed", type=int, default=0, help="pods on the nodes of a start; nothing else is measured")
     given = parser.parse_args()
     words = f"--nodes {given.nodes} --pods {given.pods} --burst {given.burst} --landings {given.landings}"
+    words += f" --filled {given.filled}" if given.filled else ""
     words = f"--nodes {given.nodes} --placed {given.placed}" if given.placed else words
     command = f"`python -m bench.scheduler_live {words}`"
     print(f"# careen's scheduler beside kube-scheduler\n\n{command}, {os.cpu_count()} cores.\n", flush=True)

@@ -17,6 +17,7 @@ from careen.scheduler.wire.server import Server
 
 PODS = "/api/v1/namespaces/default/pods"
 APPLICATIONS = 40
+_PLACED = "placed"  # the label of pods that stay
 
 
 class Load:
@@ -77,10 +78,11 @@ class Load:
             await asyncio.sleep(0.25)
 
     async def empty(self, *more: str) -> None:
-        """No pods, no Events, and nothing on the paths of other lists."""
-        for path in (PODS, "/apis/events.k8s.io/v1/namespaces/default/events", *more):
-            while (await self.ask("GET", f"{path}?limit=1"))["items"]:
-                await self.ask("DELETE", f"{path}?limit=200&gracePeriodSeconds=0")
+        """No pods but placed ones, no Events, and nothing on the paths of other lists."""
+        events = "/apis/events.k8s.io/v1/namespaces/default/events?"
+        for path in (f"{PODS}?labelSelector=%21{_PLACED}&", events, *(f"{each}?" for each in more)):
+            while (await self.ask("GET", f"{path}limit=1"))["items"]:
+                await self.ask("DELETE", f"{path}limit=200&gracePeriodSeconds=0")
 
     async def bound(self, pod: str, *, is_alive: Callable[[], None]) -> None:
         """Waits until the pod has a node."""
@@ -118,6 +120,7 @@ def pods(prefix: str, count: int, *, kind: str, scheduler: str) -> Iterator[dict
 def placed(count: int, nodes: int) -> Iterator[dict[str, Any]]:
     """Mixed pods of no scheduler, on the nodes in turn."""
     for number, pod in enumerate(pods("placed", count, kind="mixed", scheduler="nobody")):
+        pod["metadata"]["labels"][_PLACED] = ""
         pod["spec"]["nodeName"] = cluster.node_name(number * nodes // count)
         yield pod
 
