@@ -162,12 +162,13 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
                 counts[verdict] += count
         if self.outside is not None:
             counts[self.outside] += len(self.nodes.columns) - len(self.searched)
-        for row, verdict in self.replaced.items():
-            code = int(self._who[row])
-            if code >= 0:
-                counts[self.rounds[code].verdict(int(self._where[row]))] -= 1
-            if not verdict.is_success:
-                counts[verdict] += 1
+        if self.replaced:
+            rows = np.fromiter(self.replaced, dtype=np.intp, count=len(self.replaced))
+            who, where = self._who[rows], self._where[rows]
+            for number, each in enumerate(self.rounds):
+                replaced = replace_value(each, refused=where[who == number])
+                counts.subtract(dict(replaced.counted()))
+            counts.update(verdict for verdict in self.replaced.values() if not verdict.is_success)
         return +counts
 
     def refusing_plugins(self) -> frozenset[str]:

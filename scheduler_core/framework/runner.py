@@ -42,6 +42,7 @@ from scheduler_core.plugin_contract import (
 )
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.snapshot.node_list import NodeList
+from scheduler_core.snapshot.nodes.kept_answers import KeptAnswers, kept_answers, others
 from scheduler_core.values import Value, replace_value
 
 Nominated = Mapping[str, tuple[Pod, ...]]
@@ -228,12 +229,20 @@ class Runner:
     def _refused_beside(self, state: CycleState, pod: Pod, nodes: NodeList, nominated: Nominated) -> dict[int, Verdict]:
         """By row: refusals of nodes on which the pod does not fit together with the pods nominated to them."""
         refused: dict[int, Verdict] = {}
+        if not nominated:
+            return refused
+        before: KeptAnswers[Verdict] = kept_answers(nodes.snapshot, "beside", self.question(state, pod))
         for node_name, pods in nominated.items():
             row = nodes.columns.row_of.get(node_name)
-            if row is not None and (nodes.is_all or row in nodes.rows):
-                verdict = self._beside(state, pod, nodes.snapshot.node_info(row, nodes.rules), pods)
-                if not verdict.is_success:
-                    refused[row] = verdict
+            if row is None or not (nodes.is_all or row in nodes.rows):
+                continue
+            node_info, beside = nodes.snapshot.node_info(row, nodes.rules), others(pod, pods)
+            verdict = before.find(node_info, beside)
+            if verdict is None:
+                verdict = self._beside(state, pod, node_info, beside)
+                before.keep(node_info, beside, verdict)
+            if not verdict.is_success:
+                refused[row] = verdict
         return refused
 
     def _refusals(
@@ -304,11 +313,11 @@ class Runner:
     ) -> tuple[CycleState, NodeInfo]:
         """The node with those nominated pods beside which the pod must fit: of equal or higher priority. And a copy of
         the state that counts them; the same state if there are none."""
-        others = [p for p in nominated if p.priority >= pod.priority and p.key != pod.key]
-        if not others:
+        counted = [p for p in others(pod, nominated) if p.priority >= pod.priority]
+        if not counted:
             return state, node_info
         trial = state.copy()
-        for other in others:
+        for other in counted:
             node_info = node_info.with_pod(other)
             self.add_pod(trial, pod, other, node_info)
         return trial, node_info

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import field
 
@@ -22,10 +22,10 @@ from scheduler_core.framework.verdict import SUCCESS, Verdict, VerdictCode, erro
 from scheduler_core.model.pod import Pod
 from scheduler_core.preemption.choice import choose_node
 from scheduler_core.preemption.eligibility import why_ineligible
-from scheduler_core.preemption.tried_nodes import found_before
 from scheduler_core.preemption.victims import VictimRules, Victims, select_victims
 from scheduler_core.sentences import none_available
 from scheduler_core.snapshot.node_info import NodeInfo
+from scheduler_core.snapshot.nodes.kept_answers import KeptAnswers, kept_answers, others
 from scheduler_core.snapshot.snapshot import Snapshot
 from scheduler_core.values import Value
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 # of nodes, all are tried here, so that the best candidate is found, whatever the order.
 _SEARCHED_IN_FULL = 100
 
-_UNTRIED: Final = (None, None)
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _DEFAULT_VERSION = KubeVersion(major=1, minor=36)
 
@@ -116,15 +115,16 @@ class DefaultPreemption(Value):
         )
         snapshot, trial = search.nodes.snapshot, _Trial(search)
         budgets = snapshot.objects.budgets
-        before = found_before(snapshot, search.runner.question(state, pod), budgets)
+        before: KeptAnswers[Victims | Verdict] = kept_answers(
+            snapshot, "victims", search.runner.question(state, pod), given=budgets
+        )
         for row in rows.tolist():
             node_info = snapshot.node_info(row, search.nodes.rules)
-            tried, found = before.get(row, _UNTRIED)
-            if node_info.name in search.nominated:
+            nominated = others(pod, search.nominated.get(node_info.name, ()))
+            found = before.find(node_info, nominated)
+            if found is None:
                 found = select_victims(trial, state.copy(), pod, node_info, budgets, rules=rules)
-            elif found is None or tried is not node_info:
-                found = select_victims(trial, state.copy(), pod, node_info, budgets, rules=rules)
-                before[row] = (node_info, found)
+                before.keep(node_info, nominated, found)
             if isinstance(found, Verdict):
                 refusals.append(found)
                 continue

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Final, Protocol
 
 from scheduler_core.framework.cycle_state import CycleState
@@ -21,14 +22,28 @@ from scheduler_core.preemption.go_order import go_sorted
 from scheduler_core.snapshot.node_info import NodeInfo
 from scheduler_core.values import Value
 
+_ABOVE_EVERY_PRIORITY: Final = 2**31  # makes each victim count, so that many of low priority cost more than few
 
-class Victims(Value, kw_only=True):
+
+class Victims(Value, kw_only=True, dict=True):
     """The pods to evict, most important first, and how many of the evictions violate a disruption budget.
     `unordered_budgets`: their order, which is random in the real scheduler, may decide which pods these are."""
 
     pods: tuple[Pod, ...]
     budget_violations: int = 0
     unordered_budgets: frozenset[str] = frozenset()
+
+    @cached_property
+    def cost(self) -> tuple[int, int, int, int, float]:
+        """Compared entry by entry: violated budgets, the highest priority, the sum of priorities, the number of
+        victims, and the earliest start time among the victims of highest priority, where later is cheaper."""
+        pods = self.pods
+        highest = max(pod.priority for pod in pods)
+        longest = min(
+            math.inf if each.start_time is None else each.start_time for each in pods if each.priority == highest
+        )
+        total = sum(pod.priority + _ABOVE_EVERY_PRIORITY for pod in pods)
+        return self.budget_violations, pods[0].priority, total, len(pods), -longest
 
 
 class VictimRules(Value, kw_only=True):

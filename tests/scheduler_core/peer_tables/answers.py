@@ -12,7 +12,7 @@ from scheduler_core.framework.verdict import Verdict, VerdictCode
 from scheduler_core.model.manifests.error import ManifestError
 from scheduler_core.model.manifests.object_reader import ObjectReader
 from scheduler_core.model.pod import Pod
-from scheduler_core.preemption.choice import choose_node, cost
+from scheduler_core.preemption.choice import choose_node
 from scheduler_core.preemption.victims import VictimRules, Victims, select_victims
 from scheduler_core.queue.events import Action, Resource
 from scheduler_core.queue.hints import default_hints
@@ -287,9 +287,9 @@ def _choice(calls: tuple[Call, ...], _version: str) -> Answers:
         candidates[one["node"]] = Victims(pods=pods, budget_violations=one["victims"]["NumPDBViolations"])
     if not candidates or call["chosen"] is None:
         raise ImpossibleError("no candidate")
-    best = cost(candidates[choose_node(candidates)])
+    best = candidates[choose_node(candidates)].cost
     chosen = call["chosen"]["node"]
-    equal = sorted(name for name, victims in candidates.items() if cost(victims) == best)
+    equal = sorted(name for name, victims in candidates.items() if victims.cost == best)
     return Answers(chosen, chosen if chosen in equal else equal)
 
 

@@ -62,3 +62,11 @@ def test_the_pods_of_each_node_are_found_together_and_a_node_without_them_is_not
         nominations.add(pod, node)
     nominations.remove(pods[1])
     assert nominations.by_node == {"n1": (pods[0], pods[2])}
+
+
+def test_what_a_cycle_was_given_does_not_change_afterwards() -> None:
+    nominations = Nominations()
+    nominations.add(POD, "n1")
+    given = nominations.by_node
+    nominations.add(POD, "n2")
+    assert (given, nominations.by_node) == ({"n1": (POD,)}, {"n2": (POD,)})
