@@ -65,7 +65,7 @@ def test_a_missing_progress_annotation_is_read_as_an_empty_record() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"version":2}', "version 2"),
+        ('{"version":2}', "version 2; this release reads versions up to 1"),
         ('{"version":"1"}', "version '1'"),
         ("{}", "not JSON that careen wrote"),
         ("[]", "not JSON that careen wrote"),

@@ -209,7 +209,7 @@ def test_a_person_can_release_a_lock_entry_that_has_no_readable_node_name(row: A
 def test_a_failure_can_be_written_into_a_partly_readable_lock_entry() -> None:
     content = understood(beside({"nodeID": "n2", "id": "c2", "boot": 5}))
     written = understood(notation.render(changes.mark_failed(content, "n2", "c2", "never-ready")))
-    assert [(entry.node, entry.failed) for entry in written.failed] == [("n2", "never-ready")]
+    assert [(entry.node, entry.failed, entry.unread) for entry in written.failed] == [("n2", "never-ready", "")]
 
 
 def test_a_node_repairs_its_own_unreadable_lock_entry() -> None:
