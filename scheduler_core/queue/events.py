@@ -74,8 +74,11 @@ class ClusterEvent(Value):
         if self.is_wildcard:
             return True
         # The second comparison keeps a general update (every update bit) from plugins that registered only one kind.
+        # int's `&`: that of IntFlag makes an Action.
         return (
-            self._covers(happened.resource) and bool(self.action & happened.action) and happened.action <= self.action
+            self._covers(happened.resource)
+            and int.__and__(self.action, happened.action) != 0
+            and happened.action <= self.action
         )
 
     def _covers(self, resource: Resource) -> bool:

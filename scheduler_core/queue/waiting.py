@@ -50,30 +50,38 @@ class RegisteredHints(Value, kw_only=True, dict=True):
         return {}
 
     def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
-        return tuple(hint.event for hint in self.by_plugin.get(plugin, ()))
+        """Always the same object."""
+        return self._events_of.get(plugin, ())
+
+    @cached_property
+    def _events_of(self) -> Mapping[str, tuple[ClusterEvent, ...]]:
+        return {plugin: tuple(hint.event for hint in hints) for plugin, hints in self.by_plugin.items()}
 
     def judge(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Requeue:
         """The event's effect, by the hints of the plugins that refused the pod."""
-        if not queued.rejectors:
+        if not (queued.unschedulable_plugins or queued.pending_plugins):
             return Requeue.AFTER_BACKOFF
         if event.is_wildcard:
             is_for_another = new is not None and not (isinstance(new, Pod) and identity(new) == identity(queued.pod))
             return Requeue.STAY if is_for_another else Requeue.AFTER_BACKOFF
         hints = self.asked_about(event)
-        if any(_helps(hints.get(plugin, ()), queued, old, new) for plugin in queued.pending_plugins):
+        if queued.pending_plugins and _helps(hints, queued.pending_plugins, queued.pod, old, new):
             return Requeue.AT_ONCE
-        if any(_helps(hints.get(plugin, ()), queued, old, new) for plugin in queued.unschedulable_plugins):
-            return Requeue.AFTER_BACKOFF
-        return Requeue.STAY
+        helps = _helps(hints, queued.unschedulable_plugins, queued.pod, old, new)
+        return Requeue.AFTER_BACKOFF if helps else Requeue.STAY
 
 
-def _helps(hints: Iterable[Hint], queued: QueuedPod, old: Any, new: Any) -> bool:
-    return any(_answer(hint, queued, old, new) for hint in hints)
+def _helps(hints: Mapping[str, tuple[Hint, ...]], plugins: Iterable[str], pod: Pod, old: Any, new: Any) -> bool:
+    for plugin in plugins:
+        for hint in hints.get(plugin, ()):
+            if _answer(hint, pod, old, new):
+                return True
+    return False
 
 
-def _answer(hint: Hint, queued: QueuedPod, old: Any, new: Any) -> bool:
+def _answer(hint: Hint, pod: Pod, old: Any, new: Any) -> bool:
     try:
-        return hint(queued.pod, old, new)
+        return hint(pod, old, new)
     except Exception:  # a hint that raises must not block its pod: a needless attempt only costs time
         return True
 
@@ -108,15 +116,15 @@ class WaitingRoom:
         return [self._pods[key] for key in sorted(found, key=found.__getitem__)]
 
     def put(self, queued: QueuedPod) -> None:
-        key, plugins = queued.key, frozenset(queued.rejectors)
+        key, plugins = queued.key, queued.rejectors
         number, before = self._indexed.get(key, (self._arrivals, frozenset[str]()))
         self._arrivals += key not in self._pods
         self._pods[key] = queued
-        if plugins != before:
+        if plugins != before or key not in self._indexed:
             self._leave_index(key, before - plugins)
             for plugin in plugins - before:
                 self._refused_by.setdefault(plugin, {})[key] = number
-        self._indexed[key] = (number, plugins)
+            self._indexed[key] = (number, frozenset(plugins))
 
     def remove(self, key: str) -> QueuedPod | None:
         queued = self._pods.pop(key, None)

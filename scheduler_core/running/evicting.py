@@ -19,14 +19,23 @@ def announce(parts: Parts, preemptor: Pod) -> None:
 
 
 def holds(parts: Parts, preemptor: Pod) -> bool:
-    """Whether PreEnqueue must hold the pod: as long as the cache shows a victim of it whose deletion has not begun.
-    Without that, the end of an earlier victim would let it preempt once more."""
+    """Whether PreEnqueue must hold the pod: as long as the cache shows a victim of it whose deletion has not begun,
+    even after the answer to the deletion. Without that, the end of another victim would let it preempt once more."""
     eviction = parts.evictions.get(preemptor.uid)
-    if eviction is None:
-        return False
+    return eviction is not None and (eviction.holds or _shows_last(parts, eviction))
+
+
+def seen(parts: Parts, victim: Pod) -> None:
+    """The watch shows that the deletion of the victim has begun."""
+    for eviction in tuple(parts.evictions.values()):
+        if eviction.is_answered and eviction.last[1] == victim.uid:
+            del parts.evictions[eviction.preemptor.uid]
+
+
+def _shows_last(parts: Parts, eviction: Eviction) -> bool:
     key, uid = eviction.last
-    last = None if eviction.holds else parts.cache.find_pod(key)
-    return eviction.holds or (last is not None and last.uid == uid and not last.terminating)
+    last = parts.cache.find_pod(key)
+    return last is not None and last.uid == uid and not last.terminating
 
 
 def begin(parts: Parts, preemptor: Pod, node: str, victims: tuple[str, ...], now: float) -> None:
@@ -56,14 +65,17 @@ def begin(parts: Parts, preemptor: Pod, node: str, victims: tuple[str, ...], now
 
 
 def deleted(parts: Parts, command: DeleteVictim, now: float, *, was_there: bool) -> None:
-    """The victim is terminating, or gone. If the last one went before, the event of its deletion came while the pod
-    that preempts was held back."""
+    """The victim is terminating, or gone. If the last one went before, the event of its deletion may have come while
+    the pod that preempts was held back."""
     for eviction in tuple(parts.evictions.values()):
         if command.uid in eviction.others:
             eviction.others.discard(command.uid)
             _go_on(parts, eviction)
         elif not eviction.holds and eviction.last[1] == command.uid:
-            _end(parts, eviction, now, must_retry=not was_there)
+            if _shows_last(parts, eviction):
+                eviction.is_answered = True
+            else:
+                _end(parts, eviction, now, must_retry=not was_there)
 
 
 def failed(parts: Parts, command: DeleteVictim, now: float) -> None:

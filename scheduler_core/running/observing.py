@@ -19,7 +19,7 @@ from scheduler_core.queue.events import (
     Resource,
 )
 from scheduler_core.queue.hints.changes import node_changes, pod_changes
-from scheduler_core.running import binding
+from scheduler_core.running import binding, evicting
 from scheduler_core.running.commands import WriteStatus
 from scheduler_core.running.parts import Parts
 
@@ -38,6 +38,8 @@ def observe(parts: Parts, change: Change, now: float) -> None:
 
 def _pod(parts: Parts, change: Change, now: float) -> None:
     old, new = change.old, change.new
+    if parts.evictions and old is not None and (new is None or new.terminating or new.uid != old.uid):
+        evicting.seen(parts, old)
     if old is not None and new is not None and old.uid != new.uid:
         _pod_gone(parts, old, change.assumed, now)
         _pod_came(parts, new, now)

@@ -169,20 +169,32 @@ MUTANTS = (
     Mutant(
         "A pod that preempts may enter the queue before its last victim terminates",
         _EVICTING + "holds",
-        "return eviction.holds or (last is not None and last.uid == uid and not last.terminating)",
-        "return eviction.holds",
+        "(eviction.holds or _shows_last(parts, eviction))",
+        "eviction.holds",
     ),
     Mutant(
         "A pod that preempts is held back until its last victim is gone",
-        _EVICTING + "holds",
+        _EVICTING + "_shows_last",
         "and not last.terminating",
         "",
     ),
     Mutant(
         "A new pod of the last victim's name holds the pod that preempts back",
-        _EVICTING + "holds",
+        _EVICTING + "_shows_last",
         "last.uid == uid and",
         "",
+    ),
+    Mutant(
+        "The answer to the deletion of the last victim lets the pod preempt once more before the watch shows it",
+        _EVICTING + "deleted",
+        "if _shows_last(parts, eviction):",
+        "if False:",
+    ),
+    Mutant(
+        "An eviction whose last victim is gone is kept as long as the pod that preempted",
+        _EVICTING + "seen",
+        "del parts.evictions[eviction.preemptor.uid]",
+        "pass",
     ),
     Mutant(
         "A victim that is already terminating is deleted again",
@@ -649,8 +661,8 @@ MUTANTS = (
     Mutant(
         "Events for which other plugins registered reach a gated pod",
         _SCHEDULING + "_reaches_gated",
-        "any(gating.matches(event) for gating in queued.gating_events)",
-        "True",
+        "if gating.matches(event):",
+        "if True:",
     ),
     Mutant(
         "A pod in flight is not retried when somebody activates it",
@@ -757,8 +769,8 @@ MUTANTS = (
     Mutant(
         "The index does not know the plugin that refused a waiting pod later",
         _WAITING + "WaitingRoom.put",
-        "if plugins != before:",
-        "if not before:",
+        "if plugins != before or",
+        "if not before or",
     ),
     Mutant(
         "Pods that an event helps become active in no particular order",

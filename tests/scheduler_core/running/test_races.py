@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from scheduler_core.config.configuration import Configuration
 from scheduler_core.cycle import Scheduler
 from scheduler_core.framework.verdict import SUCCESS, unschedulable
@@ -368,6 +370,26 @@ def test_a_pod_that_preempts_may_go_on_when_the_watch_shows_that_its_last_victim
     world, delete = preempting()
     world.effect(delete)
     world.create_node("n2")
+    world.deliver()
+    assert room(world, "p") is Room.ACTIVE
+
+
+@pytest.mark.parametrize("is_deleted_at_once", [False, True])
+def test_a_pod_that_preempts_is_held_until_the_watch_shows_what_the_answer_to_the_deletion_said(
+    is_deleted_at_once: bool,
+) -> None:
+    world, delete = preempting()
+    world.machine.answered(delete, WriteOutcome(code=200), world.now)
+    world.create_node("n2")
+    world.deliver()
+    assert room(world, "p") is Room.WAITING
+    if is_deleted_at_once:
+        world.remove("Pod", "v")
+    else:
+        world.begin_deletion("v")
+    world.deliver()
+    assert world.machine.parts.evictions == {}
+    world.end_terminating()
     world.deliver()
     assert room(world, "p") is Room.ACTIVE
 
