@@ -167,8 +167,9 @@ class Diagnosis(Value, eq=False, kw_only=True, dict=True):
             who, where = self._who[rows], self._where[rows]
             for number, each in enumerate(self.rounds):
                 replaced = replace_value(each, refused=where[who == number])
-                counts.subtract(dict(replaced.counted()))
-            counts.update(verdict for verdict in self.replaced.values() if not verdict.is_success)
+                for verdict, number_of_nodes in replaced.counted():  # two codes may have equal verdicts
+                    counts[verdict] -= number_of_nodes
+            counts.update(each for each in self.replaced.values() if not each.is_success)
         return +counts
 
     def refusing_plugins(self) -> frozenset[str]:

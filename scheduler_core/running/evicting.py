@@ -25,11 +25,13 @@ def holds(parts: Parts, preemptor: Pod) -> bool:
     return eviction is not None and (eviction.holds or _shows_last(parts, eviction))
 
 
-def seen(parts: Parts, victim: Pod) -> None:
-    """The watch shows that the deletion of the victim has begun."""
+def seen(parts: Parts, victim: Pod, now: float) -> None:
+    """The watch shows that the deletion of the victim has begun. A pod that was held meanwhile tries again: it heard
+    the end of pods only, and the victim may terminate for long."""
     for eviction in tuple(parts.evictions.values()):
         if eviction.is_answered and eviction.last[1] == victim.uid:
-            del parts.evictions[eviction.preemptor.uid]
+            found = parts.queue.find(eviction.preemptor.key)
+            _end(parts, eviction, now, must_retry=found is not None and found[1].is_gated)
 
 
 def _shows_last(parts: Parts, eviction: Eviction) -> bool:
@@ -72,7 +74,7 @@ def deleted(parts: Parts, command: DeleteVictim, now: float, *, was_there: bool)
             eviction.others.discard(command.uid)
             _go_on(parts, eviction)
         elif not eviction.holds and eviction.last[1] == command.uid:
-            if _shows_last(parts, eviction):
+            if was_there and _shows_last(parts, eviction):
                 eviction.is_answered = True
             else:
                 _end(parts, eviction, now, must_retry=not was_there)

@@ -39,7 +39,7 @@ def observe(parts: Parts, change: Change, now: float) -> None:
 def _pod(parts: Parts, change: Change, now: float) -> None:
     old, new = change.old, change.new
     if parts.evictions and old is not None and (new is None or new.terminating or new.uid != old.uid):
-        evicting.seen(parts, old)
+        evicting.seen(parts, old, now)
     if old is not None and new is not None and old.uid != new.uid:
         _pod_gone(parts, old, change.assumed, now)
         _pod_came(parts, new, now)

@@ -187,14 +187,26 @@ MUTANTS = (
     Mutant(
         "The answer to the deletion of the last victim lets the pod preempt once more before the watch shows it",
         _EVICTING + "deleted",
-        "if _shows_last(parts, eviction):",
+        "if was_there and _shows_last(parts, eviction):",
         "if False:",
     ),
     Mutant(
         "An eviction whose last victim is gone is kept as long as the pod that preempted",
         _EVICTING + "seen",
-        "del parts.evictions[eviction.preemptor.uid]",
+        "_end(parts, eviction, now, must_retry=found is not None and found[1].is_gated)",
         "pass",
+    ),
+    Mutant(
+        "A pod that was held while other events came waits until its victim has terminated",
+        _EVICTING + "seen",
+        "must_retry=found is not None and found[1].is_gated",
+        "must_retry=False",
+    ),
+    Mutant(
+        "A pod whose last victim the API server does not find is held as long as the watch shows the victim",
+        _EVICTING + "deleted",
+        "was_there and _shows_last",
+        "_shows_last",
     ),
     Mutant(
         "A victim that is already terminating is deleted again",

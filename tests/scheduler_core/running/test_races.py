@@ -388,10 +388,13 @@ def test_a_pod_that_preempts_is_held_until_the_watch_shows_what_the_answer_to_th
     else:
         world.begin_deletion("v")
     world.deliver()
-    assert world.machine.parts.evictions == {}
-    world.end_terminating()
-    world.deliver()
-    assert room(world, "p") is Room.ACTIVE
+    assert (world.machine.parts.evictions, room(world, "p")) == ({}, Room.ACTIVE)
+
+
+def test_a_pod_that_preempts_tries_again_if_the_last_victim_lives_on_although_its_deletion_found_nothing() -> None:
+    world, delete = preempting()
+    world.machine.answered(delete, WriteOutcome(code=409), world.now)
+    assert (world.machine.parts.evictions, room(world, "p")) == ({}, Room.ACTIVE)
 
 
 def test_a_new_pod_of_the_last_victims_name_does_not_hold_the_pod_that_preempts() -> None:
