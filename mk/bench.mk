@@ -72,7 +72,6 @@ bench-scheduler: $(INSTALLED) oracle ## the real scheduler and scheduler_core si
 
 bench-scheduler-live: $(INSTALLED) cluster-programs ## careen scheduler beside kube-scheduler on one real API server: landings, processor time, pods a second, latency
 	$(WITH_VENV) nice $(PYTHON) -m bench.scheduler_live $(SCHEDULER_LIVE_FLAGS) | tee bench/scheduler_live/results.md
-	$(WITH_VENV) nice $(PYTHON) -m bench.scheduler_live $(SCHEDULER_LIVE_FLAGS) --landings 0 --filled 20000 | tee -a bench/scheduler_live/results.md
 
 bench-plan: $(INSTALLED) ## the plan of a roll-out over 200 nodes in every order and over 5,000, and a forecast from a dump; writes results.md
 	$(PYTHON) -m bench.plan

@@ -215,8 +215,7 @@ def main() -> None:
     words += f" --filled {given.filled}" if given.filled else ""
     words = f"--nodes {given.nodes} --placed {given.placed}" if given.placed else words
     command = f"`python -m bench.scheduler_live {words}`"
-    title = "\n## On nodes with pods" if given.filled else "# careen's scheduler beside kube-scheduler"
-    print(f"{title}\n\n{command}, {os.cpu_count()} cores.\n", flush=True)
+    print(f"# careen's scheduler beside kube-scheduler\n\n{command}, {os.cpu_count()} cores.\n", flush=True)
     start: Callable[..., ControlPlane] = lambda folder, guardian: ControlPlane(  # noqa: E731
         folder, guardian=guardian, audit_policy=POLICY, api_server_flags=FLAGS, is_bare=True
     )

@@ -35,8 +35,9 @@ class Victims(Value, kw_only=True, dict=True):
 
     @cached_property
     def cost(self) -> tuple[int, int, int, int, float]:
-        """Compared entry by entry: violated budgets, the highest priority, the sum of priorities, the number of
-        victims, and the earliest start time among the victims of highest priority, where later is cheaper."""
+        """By which `choose_node` compares, entry by entry: violated budgets, the highest priority, the sum of
+        priorities, the number of victims, and the earliest start time among the victims of highest priority, where
+        later is cheaper."""
         pods = self.pods
         highest = max(pod.priority for pod in pods)
         longest = min(

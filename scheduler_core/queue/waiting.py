@@ -50,12 +50,7 @@ class RegisteredHints(Value, kw_only=True, dict=True):
         return {}
 
     def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
-        """Always the same object."""
-        return self._events_of.get(plugin, ())
-
-    @cached_property
-    def _events_of(self) -> Mapping[str, tuple[ClusterEvent, ...]]:
-        return {plugin: tuple(hint.event for hint in hints) for plugin, hints in self.by_plugin.items()}
+        return tuple(hint.event for hint in self.by_plugin.get(plugin, ()))
 
     def judge(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Requeue:
         """The event's effect, by the hints of the plugins that refused the pod."""
@@ -65,7 +60,7 @@ class RegisteredHints(Value, kw_only=True, dict=True):
             is_for_another = new is not None and not (isinstance(new, Pod) and identity(new) == identity(queued.pod))
             return Requeue.STAY if is_for_another else Requeue.AFTER_BACKOFF
         hints = self.asked_about(event)
-        if queued.pending_plugins and _helps(hints, queued.pending_plugins, queued.pod, old, new):
+        if _helps(hints, queued.pending_plugins, queued.pod, old, new):
             return Requeue.AT_ONCE
         helps = _helps(hints, queued.unschedulable_plugins, queued.pod, old, new)
         return Requeue.AFTER_BACKOFF if helps else Requeue.STAY

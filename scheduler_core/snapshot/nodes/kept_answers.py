@@ -21,7 +21,7 @@ _QUESTIONS: Final = 4
 
 
 class KeptAnswers(Generic[Answer]):
-    """The answers for one pod."""
+    """The answers to one question, by node."""
 
     def __init__(self, known: dict[int, tuple[NodeInfo, tuple[Pod, ...], Answer]]) -> None:
         self._known = known

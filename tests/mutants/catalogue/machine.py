@@ -673,8 +673,8 @@ MUTANTS = (
     Mutant(
         "Events for which other plugins registered reach a gated pod",
         _SCHEDULING + "_reaches_gated",
-        "if gating.matches(event):",
-        "if True:",
+        "any(gating.matches(event) for gating in queued.gating_events)",
+        "True",
     ),
     Mutant(
         "A pod in flight is not retried when somebody activates it",

@@ -122,3 +122,14 @@ def test_replacing_verdicts_does_not_change_the_original_diagnosis() -> None:
     assert (refused.passed.tolist(), refused.sentence() != before[0]) == ([], True)
     with pytest.raises(AttributeError):
         diagnosis.rounds = ()  # type: ignore[misc]
+
+
+def test_a_node_refused_beside_nominated_pods_is_counted_once_if_two_codes_have_one_verdict() -> None:
+    """Until 1.33 NodeResourcesFit gives the same verdict for a request above the node's size as for a full node."""
+    small, full = (a_node(name).offering(cpu=cpu, pods="9").manifest for name, cpu in (("small", "2"), ("full", "4")))
+    snapshot = load_objects([small, full, a_pod("a").requesting(cpu="3").on("full").manifest])
+    chief = a_pod("chief").requesting(cpu="1").with_priority(9).build()
+    scheduler = Scheduler(kube_version="1.33")
+    wanted = a_pod("wanted").requesting(cpu="3").build()
+    result = scheduler.schedule(snapshot, wanted, nominated={"small": (chief,), "full": (chief,)}, preempts=False)
+    assert result.sentence == "0/2 nodes are available: 2 Insufficient cpu."
