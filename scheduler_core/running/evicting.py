@@ -1,8 +1,8 @@
 """Preemption as commands: the victims are deleted while other pods are scheduled.
 
-The last victim is deleted after the others, when the pod that preempts may enter the active queue again: else the event
-of its deletion could come while the pod is still held back, and it would sleep for five minutes. Source:
-pkg/scheduler/framework/preemption/executor.go, v1.36.
+The last victim is deleted after the others: when the watch shows that, all are deleted, and the pod that preempts may
+enter the active queue again. Source: pkg/scheduler/framework/preemption/executor.go, v1.36; there the pod may enter it
+after the answer to the last deletion.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ def announce(parts: Parts, preemptor: Pod) -> None:
 
 
 def holds(parts: Parts, preemptor: Pod) -> bool:
-    """Whether PreEnqueue must hold the pod: as long as the cache shows a victim of it whose deletion has not begun,
-    even after the answer to the deletion. Without that, the end of another victim would let it preempt once more."""
-    eviction = parts.evictions.get(preemptor.uid)
-    return eviction is not None and (eviction.holds or _shows_last(parts, eviction))
+    """Whether PreEnqueue must hold the pod: until the watch shows that the deletion of its last victim has begun, even
+    after the answer to it. Without that, the end of another victim would let it preempt once more."""
+    return preemptor.uid in parts.evictions
 
 
 def seen(parts: Parts, victim: Pod, now: float) -> None:
-    """The watch shows that the deletion of the victim has begun. A pod that was held meanwhile tries again: it heard
-    the end of pods only, and the victim may terminate for long."""
+    """The watch shows that the deletion of the victim has begun."""
     for eviction in tuple(parts.evictions.values()):
-        if eviction.is_answered and eviction.last[1] == victim.uid:
-            found = parts.queue.find(eviction.preemptor.key)
-            _end(parts, eviction, now, must_retry=found is not None and found[1].is_gated)
+        if _is_last(eviction, victim.uid):
+            _end(parts, eviction, now)
+
+
+def _is_last(eviction: Eviction, uid: str) -> bool:
+    """Whether this victim is the only one left."""
+    return not eviction.holds and eviction.last[1] == uid
 
 
 def _shows_last(parts: Parts, eviction: Eviction) -> bool:
-    key, uid = eviction.last
-    last = parts.cache.find_pod(key)
-    return last is not None and last.uid == uid and not last.terminating
+    last = parts.cache.find_pod(eviction.last[0])
+    return last is not None and not last.terminating
 
 
 def begin(parts: Parts, preemptor: Pod, node: str, victims: tuple[str, ...], now: float) -> None:
@@ -68,22 +69,19 @@ def begin(parts: Parts, preemptor: Pod, node: str, victims: tuple[str, ...], now
 
 def deleted(parts: Parts, command: DeleteVictim, now: float, *, was_there: bool) -> None:
     """The victim is terminating, or gone. If the last one went before, the event of its deletion may have come while
-    the pod that preempts was held back."""
+    the pod that preempts was held back. Otherwise its eviction ends when the watch shows that (`seen`)."""
     for eviction in tuple(parts.evictions.values()):
         if command.uid in eviction.others:
             eviction.others.discard(command.uid)
             _go_on(parts, eviction)
-        elif not eviction.holds and eviction.last[1] == command.uid:
-            if was_there and _shows_last(parts, eviction):
-                eviction.is_answered = True
-            else:
-                _end(parts, eviction, now, must_retry=not was_there)
+        elif _is_last(eviction, command.uid) and not (was_there and _shows_last(parts, eviction)):
+            _end(parts, eviction, now, must_retry=not was_there)
 
 
 def failed(parts: Parts, command: DeleteVictim, now: float) -> None:
     """The pods that preempt try again."""
     for eviction in tuple(parts.evictions.values()):
-        if command.uid in eviction.others or (not eviction.holds and eviction.last[1] == command.uid):
+        if command.uid in eviction.others or _is_last(eviction, command.uid):
             _end(parts, eviction, now, must_retry=True)
 
 
@@ -93,9 +91,12 @@ def _go_on(parts: Parts, eviction: Eviction) -> None:
         _delete(parts, eviction.preemptor, *eviction.last)
 
 
-def _end(parts: Parts, eviction: Eviction, now: float, *, must_retry: bool) -> None:
+def _end(parts: Parts, eviction: Eviction, now: float, *, must_retry: bool = False) -> None:
+    """A pod that was asked in vain meanwhile tries again: since then it heard the end of pods only, and the victim may
+    terminate for long."""
     del parts.evictions[eviction.preemptor.uid]
-    if must_retry:
+    found = parts.queue.find(eviction.preemptor.key)
+    if must_retry or (found is not None and found[1].is_gated):
         parts.queue.activate((eviction.preemptor,), now)
 
 

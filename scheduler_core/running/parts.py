@@ -82,13 +82,12 @@ class PodOnItsWay:
 @dataclass(slots=True, kw_only=True, eq=False)
 class Eviction:
     """The victims of one preemption, by uid. `last` (key and uid) is deleted after the others; `holds`: they are not
-    all gone yet; `is_answered`: the API server deletes the last one too, and no watch shows that yet."""
+    all gone yet."""
 
     preemptor: Pod
     others: set[str]
     last: tuple[str, str]
     holds: bool = True
-    is_answered: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -169,38 +169,32 @@ MUTANTS = (
     Mutant(
         "A pod that preempts may enter the queue before its last victim terminates",
         _EVICTING + "holds",
-        "(eviction.holds or _shows_last(parts, eviction))",
-        "eviction.holds",
+        "preemptor.uid in parts.evictions",
+        "preemptor.uid in parts.evictions and parts.evictions[preemptor.uid].holds",
     ),
     Mutant(
-        "A pod that preempts is held back until its last victim is gone",
+        "A pod whose last victim was terminating before its deletion is held back until the victim is gone",
         _EVICTING + "_shows_last",
         "and not last.terminating",
         "",
     ),
     Mutant(
-        "A new pod of the last victim's name holds the pod that preempts back",
-        _EVICTING + "_shows_last",
-        "last.uid == uid and",
-        "",
-    ),
-    Mutant(
         "The answer to the deletion of the last victim lets the pod preempt once more before the watch shows it",
         _EVICTING + "deleted",
-        "if was_there and _shows_last(parts, eviction):",
-        "if False:",
+        "and not (was_there and _shows_last(parts, eviction))",
+        "",
     ),
     Mutant(
         "An eviction whose last victim is gone is kept as long as the pod that preempted",
         _EVICTING + "seen",
-        "_end(parts, eviction, now, must_retry=found is not None and found[1].is_gated)",
+        "_end(parts, eviction, now)",
         "pass",
     ),
     Mutant(
         "A pod that was held while other events came waits until its victim has terminated",
-        _EVICTING + "seen",
-        "must_retry=found is not None and found[1].is_gated",
-        "must_retry=False",
+        _EVICTING + "_end",
+        "if must_retry or (found is not None and found[1].is_gated):",
+        "if must_retry:",
     ),
     Mutant(
         "A pod whose last victim the API server does not find is held as long as the watch shows the victim",
@@ -265,7 +259,7 @@ MUTANTS = (
     Mutant(
         "Pods with this victim as their last one do not hear that it cannot be deleted",
         _EVICTING + "failed",
-        "command.uid in eviction.others or (not eviction.holds and eviction.last[1] == command.uid)",
+        "command.uid in eviction.others or _is_last(eviction, command.uid)",
         "command.uid in eviction.others",
     ),
     # ---- the machine ----

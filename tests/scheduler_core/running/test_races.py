@@ -391,6 +391,35 @@ def test_a_pod_that_preempts_is_held_until_the_watch_shows_what_the_answer_to_th
     assert (world.machine.parts.evictions, room(world, "p")) == ({}, Room.ACTIVE)
 
 
+def test_a_last_victim_that_somebody_else_deletes_first_holds_the_pod_only_until_the_answer() -> None:
+    world = ready()
+    coming(world, ("v1", 2, 0), ("v2", 2, 0))
+    world.settle(20)
+    coming(world, ("p", 4, 10))
+    (eviction,) = world.machine.parts.evictions.values()
+    world.begin_deletion(eviction.last[0].removeprefix("default/"))
+    world.deliver()
+    world.carry_out(kinds(world).index("DeleteVictim"))
+    assert world.machine.parts.evictions
+    world.carry_out(kinds(world).index("DeleteVictim"))
+    assert world.machine.parts.evictions == {}
+
+
+def test_a_pod_that_preempts_tries_again_if_its_victim_ends_without_having_been_bound() -> None:
+    world = ready()
+    coming(world, ("v", 4, 0))
+    (bind,) = [each for each in world.open if isinstance(each, Bind)]
+    coming(world, ("p", 4, 10))
+    world.open.remove(bind)
+    world.collect(world.machine.answered(bind, WriteOutcome(code=403), world.now))
+    assert room(world, "p") is Room.WAITING
+    (delete,) = [each for each in world.open if isinstance(each, DeleteVictim)]
+    world.machine.answered(delete, WriteOutcome(code=200), world.now)
+    world.remove("Pod", "v")
+    world.deliver()
+    assert room(world, "p") is Room.ACTIVE
+
+
 def test_a_pod_that_preempts_tries_again_if_the_last_victim_lives_on_although_its_deletion_found_nothing() -> None:
     world, delete = preempting()
     world.machine.answered(delete, WriteOutcome(code=409), world.now)
