@@ -4,6 +4,7 @@ tests need no cluster."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,15 @@ def test_the_rules_require_no_claim_for_a_machine_that_crashes() -> None:
     alone = Reboot(asked_at=20.0, boot_left="b", by_agent=False, boot="c", ready_at=30.0)
     log = [event(0, "create", "nodes", "n00", a_node()), event(22, "patch", "nodes", "n00", a_node(ready=False))]
     assert rules(log, host(alone)) == set()
+
+
+@pytest.mark.parametrize("recorded_at", [29.8, 41.2], ids=["before the log has the write", "after the release"])
+def test_the_rules_take_the_time_of_a_boot_from_the_log_where_the_record_of_the_reboot_came_late(
+    recorded_at: float,
+) -> None:
+    assert rules(the_log(), host(replace(REBOOT, ready_at=recorded_at))) == set()
+    too_early = [*the_log(41), event(29.85, "patch", "daemonsets", "careen", a_lock(), by="n00")]
+    assert "release" in rules(too_early, host(replace(REBOOT, ready_at=recorded_at)))
 
 
 def test_the_rules_report_a_claim_that_is_released_while_the_node_is_not_ready() -> None:

@@ -291,14 +291,14 @@ class Story:
         return bool(status.get("numberReady") == wanted == status.get("updatedNumberScheduled"))
 
     def _complete_reboots(self, machine: Machine) -> None:
-        """Add to each recorded reboot the earlier boot id, and the time at which the node was Ready in the new boot.
-        Only the API server knows these two facts."""
+        """Add to each recorded reboot both boot ids, and the time at which the node was Ready in the new boot. Only the
+        API server knows these facts."""
         history = self.observer.node_history(machine.name)
         for number, reboot in enumerate(machine.reboots):
             before = [one.boot_id for one in history if one.at <= reboot.asked_at]
             after = [one for one in history if one.at > reboot.asked_at and one.ready and one.boot_id not in before]
-            left = before[-1] if before else ""
-            machine.reboots[number] = replace(reboot, boot_left=left, ready_at=after[0].at if after else None)
+            came = {"boot": after[0].boot_id, "ready_at": after[0].at} if after else {}
+            machine.reboots[number] = replace(reboot, boot_left=before[-1] if before else "", **came)
 
     def _overlay(self, components: Sequence[str], flags: Sequence[str], tag: str, settings: dict[str, Any]) -> Path:
         """Write a kustomization that uses the manifests, as manifests/README.md shows."""
