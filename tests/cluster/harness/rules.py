@@ -3,7 +3,6 @@ machines."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ from drydock.checker.journal import AgentEvent, Entry, Fact, HostEvent, Journal,
 from tests.cluster.harness.api import Object
 from tests.cluster.harness.audit_log import AuditReader
 from tests.cluster.harness.cluster import Identity
-from tests.cluster.harness.machines.hosts import Host, Reboot
+from tests.cluster.harness.machines.hosts import Host
 from tests.cluster.harness.observer import NodeSeen
 
 BLUR = 0.5
@@ -66,19 +65,14 @@ def _of(host: Host, journal: Journal) -> Iterator[Entry]:
         what = "asked" if reboot.by_agent else "lost"
         yield HostEvent(at=reboot.asked_at, host=host.name, what=what, boot_id=reboot.boot_left)
         if reboot.ready_at is not None:
-            at = min(reboot.ready_at, _told_ready_at(host.name, reboot, journal))
+            # By the log: an agent may act on this write before whoever recorded the reboot knows of it.
+            written = (write for write in journal.writes("nodes", host.name) if write.at >= reboot.asked_at)
+            told = (one.at for one in written if is_ready(one.after) and boot_id_of(one.after) == reboot.boot)
+            at = next(told, reboot.ready_at)
             for what in ("booted", "ready"):
                 yield HostEvent(at=at, host=host.name, what=what, boot_id=reboot.boot)
     for at, code in host.crashes:
         yield AgentEvent(at=at, node=host.name, what="exited", reason=str(code))
-
-
-def _told_ready_at(name: str, reboot: Reboot, journal: Journal) -> float:
-    """When the Node was first written Ready with the new boot id. An agent may act on that write before whoever
-    recorded the reboot knows of it."""
-    written = (write for write in journal.writes("nodes", name) if write.at >= reboot.asked_at)
-    told = (one.at for one in written if is_ready(one.after) and boot_id_of(one.after) == reboot.boot)
-    return next(told, math.inf)
 
 
 def broken(journal: Journal, *, since: float = 0.0, but: Collection[str] = ()) -> list[str]:
